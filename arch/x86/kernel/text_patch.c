@@ -1,0 +1,1510 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Changing kernel text while it runs: single writes through a private mapping,
+ * and batches of instructions replaced under breakpoints.
+ *
+ * The breakpoint protocol for one instruction is: plant INT3 on its first
+ * byte, make every CPU serialise, write the tail, make every CPU serialise,
+ * write the first byte, make every CPU serialise. A CPU that runs into the
+ * INT3 has the new instruction emulated by poke_int3_handler().
+ *
+ * Many instructions go through a pipeline of three slots. One step plants the
+ * INT3s of slot k, writes the tails of slot k-1 and the first bytes of slot
+ * k-2, then makes every CPU serialise once: K slots cost K + 2 rounds of IPIs.
+ * Only the three slots exist, so nothing is ever allocated under text_mutex.
+ *
+ * Documentation/trace/text-poke.rst has the argument why this is safe. Where it
+ * comes from: Intel SDM Vol. 3A, 9.1.3 "Handling Self- and Cross-Modifying
+ * Code"; commit fd4363fff3d9 ("x86: Introduce int3 (breakpoint)-based
+ * instruction patching") and the discussion it quotes.
+ *
+ * Every function called once per site while breakpoints are planted is itself
+ * traced, so it may be planted and trap: the loops over sites call nothing.
+ */
+#define pr_fmt(fmt) "text_poke: " fmt
+
+#include <linux/cpumask.h>
+#include <linux/debugfs.h>
+#include <linux/init.h>
+#include <linux/memory.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/mmu_context.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/perf_event.h>
+#include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/mm.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/sync_core.h>
+#include <linux/sysctl.h>
+#include <linux/unaligned.h>
+
+#include <asm/cpufeature.h>
+#include <asm/debugreg.h>
+#include <asm/kaslr.h>
+#include <asm/paravirt.h>
+#include <asm/sections.h>
+#include <asm/text-patching.h>
+#include <asm/tlbflush.h>
+
+#define CREATE_TRACE_POINTS
+#include <asm/trace/text_poke.h>
+
+/*
+ * Counters, for debugfs and the trace event. All but the traps are written
+ * under text_mutex; the handler counts traps without sharing a cache line.
+ */
+static struct text_poke_stats {
+	u64 batches;
+	u64 slots;
+	u64 sites;
+	u64 pages;
+	u64 windows;
+	u64 syncs;
+	u64 irqoff_max_ns;
+	u64 planted_max_ns;
+} stats;
+
+struct text_poke_traps {
+	unsigned long emulated;
+	unsigned long stale;
+};
+
+static DEFINE_PER_CPU(struct text_poke_traps, text_poke_traps);
+
+static void count_traps(struct text_poke_traps *sum)
+{
+	int cpu;
+
+	*sum = (struct text_poke_traps){};
+	for_each_possible_cpu(cpu) {
+		const struct text_poke_traps *traps = &per_cpu(text_poke_traps, cpu);
+
+		sum->emulated += READ_ONCE(traps->emulated);
+		sum->stale += READ_ONCE(traps->stale);
+	}
+}
+
+/*
+ * The window: a few pages of text, mapped writable in an mm that no task ever
+ * runs in, at a random address, and loaded on one CPU with its IRQs off. So no
+ * other CPU can reach text that is writable, and no TLB but this CPU's must be
+ * flushed.
+ *
+ * Its size bounds the time IRQs stay off; both bounds were chosen by measuring,
+ * see Documentation/trace/text-poke.rst. An instruction that begins on the last
+ * page may end on the one after it, hence the extra page.
+ */
+#define WINDOW_PAGES	16
+#define WINDOW_PTES	(WINDOW_PAGES + 1)
+#define WINDOW_SITES	256
+
+__ro_after_init struct mm_struct *poking_mm;
+__ro_after_init unsigned long poking_addr;
+static __ro_after_init pte_t *poking_ptes;
+
+struct text_poke_window {
+	unsigned long	 base;		/* text page that poking_addr stands for */
+	unsigned long	 mapped;	/* one bit for each page, from base on */
+	struct mm_struct *prev_mm;
+	unsigned long	 irq_flags;
+	u64		 opened;
+};
+
+/**
+ * poking_init - prepare the mm through which text is written
+ *
+ * The page table of the window is allocated here, since it cannot be later,
+ * under text_mutex.
+ *
+ * Context: boot, one CPU, before anything is patched through the mm.
+ */
+void __init poking_init(void)
+{
+	unsigned long index;
+	spinlock_t *ptl;
+
+	poking_mm = mm_alloc();
+	BUG_ON(!poking_mm);
+
+	/* Xen PV guests need the PGD to be pinned. */
+	paravirt_enter_mmap(poking_mm);
+
+	poking_addr = TASK_UNMAPPED_BASE;
+	if (IS_ENABLED(CONFIG_RANDOMIZE_BASE))
+		poking_addr += (kaslr_get_random_long("Poking") & PAGE_MASK) %
+			(TASK_SIZE - TASK_UNMAPPED_BASE - PMD_SIZE);
+
+	/* Keep the window within one page table, and random but for that. */
+	index = pte_index(poking_addr);
+	if (index > PTRS_PER_PTE - WINDOW_PTES)
+		poking_addr -= (index - (PTRS_PER_PTE - WINDOW_PTES)) * PAGE_SIZE;
+
+	poking_ptes = get_locked_pte(poking_mm, poking_addr, &ptl);
+	BUG_ON(!poking_ptes);
+	pte_unmap_unlock(poking_ptes, ptl);
+}
+
+/*
+ * Find the page frame behind a text address. Code in modules, trampolines and
+ * the BPF JIT may be mapped by small or large pages.
+ *
+ * Return: 0, -EFAULT if nothing is mapped there, -EACCES if what is mapped must
+ * be executable and is not.
+ */
+static int text_pfn(unsigned long addr, bool executable, unsigned long *pfn)
+{
+	unsigned int level;
+	pte_t *pte;
+
+	if (__is_kernel_text(addr)) {
+		*pfn = PHYS_PFN(__pa_symbol(addr));
+		return 0;
+	}
+
+	if (addr < TASK_SIZE_MAX || !__is_canonical_address(addr, boot_cpu_data.x86_virt_bits))
+		return -EFAULT;
+
+	pte = lookup_address(addr, &level);
+	if (!pte || !pte_present(*pte))
+		return -EFAULT;
+	if (executable && !pte_exec(*pte))
+		return -EACCES;
+
+	switch (level) {
+	case PG_LEVEL_4K:
+		*pfn = pte_pfn(*pte);
+		break;
+	case PG_LEVEL_2M:
+		*pfn = pmd_pfn(*(pmd_t *)pte) + PHYS_PFN(addr & ~PMD_MASK);
+		break;
+	default:
+		/* Neither text nor anything that is loaded as text. */
+		return -EFAULT;
+	}
+
+	return 0;
+}
+
+static __always_inline unsigned int window_index(const struct text_poke_window *window,
+						 unsigned long addr)
+{
+	return (addr - window->base) >> PAGE_SHIFT;
+}
+
+/*
+ * Map the page of @addr. The mm is loaded nowhere, so it does not matter how
+ * long this takes, nor whether it is interrupted.
+ */
+static __always_inline int window_map(struct text_poke_window *window, unsigned long addr)
+{
+	unsigned int index = window_index(window, addr);
+	unsigned long pfn;
+	int ret;
+
+	if (window->mapped & BIT(index))
+		return 0;
+
+	ret = text_pfn(addr, false, &pfn);
+	if (ret)
+		return ret;
+
+	/* Not global, as it is flushed with the mm. */
+	set_pte(poking_ptes + index,
+		pfn_pte(pfn, __pgprot(pgprot_val(PAGE_KERNEL) & ~_PAGE_GLOBAL)));
+	window->mapped |= BIT(index);
+	stats.pages++;
+	return 0;
+}
+
+/* Load the poking mm. IRQs stay off until window_close(). */
+static void window_open(struct text_poke_window *window)
+{
+	local_irq_save(window->irq_flags);
+	window->opened = local_clock();
+
+	/*
+	 * A lazy CPU would come back from the poking mm with what it had
+	 * loaded before, but without knowing any more that it is lazy.
+	 */
+	if (this_cpu_read(cpu_tlbstate_shared.is_lazy))
+		leave_mm();
+
+	window->prev_mm = this_cpu_read(cpu_tlbstate.loaded_mm);
+	switch_mm_irqs_off(NULL, poking_mm, current);
+
+	/* A task's watchpoints may match addresses of the window. */
+	if (hw_breakpoint_active())
+		hw_breakpoint_disable();
+}
+
+static void window_unmap(struct text_poke_window *window)
+{
+	unsigned int index;
+
+	for_each_set_bit(index, &window->mapped, WINDOW_PTES)
+		pte_clear(poking_mm, poking_addr + index * PAGE_SIZE, poking_ptes + index);
+}
+
+/*
+ * Leave the poking mm and unmap the window. Loading CR3 serialises this CPU,
+ * so it sees what it has written.
+ */
+static void window_close(struct text_poke_window *window)
+{
+	unsigned long end = poking_addr + WINDOW_PTES * PAGE_SIZE;
+	u64 ns;
+
+	/* The writes stay before this. */
+	barrier();
+	switch_mm_irqs_off(NULL, window->prev_mm, current);
+
+	if (hw_breakpoint_active())
+		hw_breakpoint_restore();
+
+	ns = local_clock() - window->opened;
+	local_irq_restore(window->irq_flags);
+
+	window_unmap(window);
+	/* The mm is loaded nowhere: no IPI, but what this CPU has cached of it is stale now. */
+	flush_tlb_mm_range(poking_mm, poking_addr, end, PAGE_SHIFT, false);
+
+	stats.windows++;
+	stats.irqoff_max_ns = max(stats.irqoff_max_ns, ns);
+}
+
+static __always_inline void *window_ptr(const struct text_poke_window *window, unsigned long addr)
+{
+	return (void *)(poking_addr + (addr - window->base));
+}
+
+static __always_inline bool window_covers(const struct text_poke_window *window,
+					  unsigned long first, unsigned long last)
+{
+	return window->mapped & BIT(window_index(window, first)) &&
+	       window->mapped & BIT(window_index(window, last));
+}
+
+/*
+ * There is no KASAN shadow for the window's address, so what writes to it must
+ * not be instrumented: assembly, and the bare __memcpy().
+ */
+static __always_inline void window_put_byte(const struct text_poke_window *window,
+					    unsigned long addr, u8 byte)
+{
+	asm volatile("movb %1, %0" : "=m" (*(u8 *)window_ptr(window, addr)) : "q" (byte));
+}
+
+static __always_inline void window_put_long(const struct text_poke_window *window,
+					    unsigned long addr, u32 val)
+{
+	asm volatile("movl %1, %0" : "=m" (*(u32 *)window_ptr(window, addr)) : "r" (val));
+}
+
+typedef void window_write_t(void *dst, const void *src, size_t len);
+
+static void window_memcpy(void *dst, const void *src, size_t len)
+{
+	__memcpy(dst, src, len);
+}
+
+static void window_memset(void *dst, const void *src, size_t len)
+{
+	__memset(dst, *(const int *)src, len);
+}
+
+/* Write up to two pages of text. */
+static int poke_range(window_write_t *write, void *addr, const void *src, size_t len)
+{
+	unsigned long start = (unsigned long)addr;
+	struct text_poke_window window = { .base = start & PAGE_MASK };
+	int ret;
+
+	/* Struct pages and the mm come up together, see poking_init(). */
+	if (WARN_ONCE(!poking_mm, "%pS: too early in boot to be patched\n", addr))
+		return -EBUSY;
+
+	ret = window_map(&window, start);
+	if (!ret && len)
+		ret = window_map(&window, start + len - 1);
+	if (ret) {
+		pr_err("%pS (%px): no text is mapped at this address\n", addr, addr);
+		window_unmap(&window);
+		return ret;
+	}
+
+	window_open(&window);
+	write(window_ptr(&window, start), src, len);
+	window_close(&window);
+	return 0;
+}
+
+/*
+ * Write what may be longer than a window can be. Not safe against CPUs that
+ * execute there, but for one byte, or an aligned word within one instruction.
+ */
+static void *poke_any(window_write_t *write, void *addr, const void *src, size_t len)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		size_t part = min(len - done, 2 * PAGE_SIZE - offset_in_page(addr + done));
+		const void *from = write == window_memcpy ? src + done : src;
+
+		if (poke_range(write, addr + done, from, part))
+			return NULL;
+		done += part;
+	}
+
+	if (write == window_memcpy && WARN_ONCE(memcmp(addr, src, len),
+						"%pS: text is not what was written\n", addr))
+		return NULL;
+
+	return addr;
+}
+
+/**
+ * text_poke - write to kernel text
+ * @addr:	where to
+ * @opcode:	what to write
+ * @len:	number of bytes
+ *
+ * The text may be executed meanwhile only if the write is atomic for whoever
+ * fetches it: one byte, or an aligned word within one instruction. CPUs may
+ * still execute what was there before until text_poke_sync().
+ *
+ * Context: text_mutex held; IRQs may be off. The caller keeps a module whose
+ *	    text this is from going away.
+ * Return: @addr, or NULL if no text is mapped there.
+ */
+void *text_poke(void *addr, const void *opcode, size_t len)
+{
+	lockdep_assert_held(&text_mutex);
+
+	return poke_any(window_memcpy, addr, opcode, len);
+}
+
+/**
+ * text_poke_kgdb - write to kernel text from the debugger
+ * @addr:	where to
+ * @opcode:	what to write
+ * @len:	number of bytes
+ *
+ * Context: kgdb only, which has stopped all other CPUs and seen to it that
+ *	    text_mutex, which cannot be taken there, is not held.
+ * Return: @addr, or NULL if no text is mapped there.
+ */
+void *text_poke_kgdb(void *addr, const void *opcode, size_t len)
+{
+	return poke_any(window_memcpy, addr, opcode, len);
+}
+
+/**
+ * text_poke_copy_locked - copy code to where nothing is executed yet
+ * @addr:	where to
+ * @opcode:	the code
+ * @len:	number of bytes, may be many pages
+ * @core_ok:	@addr may be in the kernel's own text
+ *
+ * Context: text_mutex held.
+ * Return: @addr, or NULL if no text is mapped there.
+ */
+void *text_poke_copy_locked(void *addr, const void *opcode, size_t len, bool core_ok)
+{
+	if (WARN_ON_ONCE(!core_ok && core_kernel_text((unsigned long)addr)))
+		return NULL;
+
+	return poke_any(window_memcpy, addr, opcode, len);
+}
+
+/**
+ * text_poke_copy - copy code to where nothing is executed yet
+ * @addr:	where to, outside of the kernel's own text
+ * @opcode:	the code
+ * @len:	number of bytes, may be many pages
+ *
+ * For JITs. Once no pointer into the old code is left, synchronize_rcu_tasks()
+ * waits for tasks that may still be executing it.
+ *
+ * Context: takes text_mutex, may sleep.
+ * Return: @addr, or NULL if no text is mapped there.
+ */
+void *text_poke_copy(void *addr, const void *opcode, size_t len)
+{
+	mutex_lock(&text_mutex);
+	addr = text_poke_copy_locked(addr, opcode, len, false);
+	mutex_unlock(&text_mutex);
+	return addr;
+}
+
+/**
+ * text_poke_set - fill unused text with one byte
+ * @addr:	where to, outside of the kernel's own text
+ * @c:		the byte, such as that of INT3
+ * @len:	number of bytes, may be many pages
+ *
+ * Context: takes text_mutex, may sleep.
+ * Return: @addr, or NULL if no text is mapped there.
+ */
+void *text_poke_set(void *addr, int c, size_t len)
+{
+	if (WARN_ON_ONCE(core_kernel_text((unsigned long)addr)))
+		return NULL;
+
+	mutex_lock(&text_mutex);
+	addr = poke_any(window_memset, addr, &c, len);
+	mutex_unlock(&text_mutex);
+	return addr;
+}
+
+static void do_sync_core(void *unused)
+{
+	sync_core();
+}
+
+/**
+ * text_poke_sync - make every CPU serialise
+ *
+ * When this returns, every CPU executes what has been written before, and has
+ * left every handler of a breakpoint that it had run into before (a handler
+ * runs with IRQs off).
+ *
+ * Context: process context, IRQs on (or only one CPU online): waits for IPIs.
+ */
+void text_poke_sync(void)
+{
+	stats.syncs++;
+	on_each_cpu(do_sync_core, NULL, 1);
+}
+
+/**
+ * text_poke_early - write to text that only this CPU can execute
+ * @addr:	where to
+ * @opcode:	what to write
+ * @len:	number of bytes
+ *
+ * Context: boot, before text is made read-only and other CPUs run; or a
+ *	    module's text before it is made executable. An NMI must not run into
+ *	    what is half written.
+ */
+void __init_or_module text_poke_early(void *addr, const void *opcode, size_t len)
+{
+	unsigned long flags;
+
+	/* Not executable yet: nothing can have been fetched from there. */
+	if (boot_cpu_has(X86_FEATURE_NX) && is_module_text_address((unsigned long)addr)) {
+		memcpy(addr, opcode, len);
+		return;
+	}
+
+	local_irq_save(flags);
+	memcpy(addr, opcode, len);
+	sync_core();
+	local_irq_restore(flags);
+}
+
+/*
+ * What must be known of an instruction to emulate it. Kinds that differ only
+ * in their encoding are one: a NOP is a JMP8 to the next instruction, and a Jcc
+ * with a 32-bit displacement is kept as the one with an 8-bit displacement.
+ */
+struct text_poke_insn_desc {
+	u8	opcode;		/* CALL, RET, JMP8, INT3, or 0x70 | condition */
+	u8	len;
+	s32	disp;		/* relative to the end of the instruction */
+};
+
+#define JCC8_INSN_OPCODE	0x70
+#define JCC32_INSN_OPCODE2	0x80
+
+/* A NOP with a ModR/M byte, SDM Vol. 2B, "NOP": its length, beginning with the ModR/M byte. */
+static __always_inline unsigned int nop_operand_len(u8 modrm)
+{
+	unsigned int len = 1;
+
+	if ((modrm & 7) == 4 && modrm < 0xc0)
+		len++;				/* SIB */
+
+	switch (modrm >> 6) {
+	case 0:
+		return (modrm & 7) == 5 ? len + 4 : len;
+	case 1:
+		return len + 1;
+	case 2:
+		return len + 4;
+	default:
+		return len;
+	}
+}
+
+/*
+ * Decode the instruction at @p, whose first byte was read as @first. No byte
+ * past its end is read.
+ *
+ * Return: false if this is nothing that can be emulated.
+ */
+static __always_inline bool decode_insn(u8 first, const u8 *p, struct text_poke_insn_desc *desc)
+{
+	unsigned int i = 0;
+	u8 c = first;
+
+	desc->opcode = first;
+	desc->disp = 0;
+
+	switch (first) {
+	case INT3_INSN_OPCODE:
+	case RET_INSN_OPCODE:
+		desc->len = 1;
+		return true;
+
+	case CALL_INSN_OPCODE:
+		desc->disp = get_unaligned((const s32 *)(p + 1));
+		desc->len = CALL_INSN_SIZE;
+		return true;
+
+	case JMP32_INSN_OPCODE:
+		desc->opcode = JMP8_INSN_OPCODE;
+		desc->disp = get_unaligned((const s32 *)(p + 1));
+		desc->len = JMP32_INSN_SIZE;
+		return true;
+
+	case JMP8_INSN_OPCODE:
+	case JCC8_INSN_OPCODE ... JCC8_INSN_OPCODE + 15:
+		desc->disp = (s8)p[1];
+		desc->len = JMP8_INSN_SIZE;
+		return true;
+
+	case 0x0f:
+		if ((p[1] & 0xf0) == JCC32_INSN_OPCODE2) {
+			desc->opcode = JCC8_INSN_OPCODE | (p[1] & 0x0f);
+			desc->disp = get_unaligned((const s32 *)(p + 2));
+			desc->len = 6;
+			return true;
+		}
+		break;
+	}
+
+	/* NOPs, as asm/nops.h and compilers make them. */
+	desc->opcode = JMP8_INSN_OPCODE;
+	while ((c == 0x66 || c == 0x2e) && i < 8)
+		c = p[++i];
+
+	if (c == 0x90) {
+		desc->len = i + 1;
+		return true;
+	}
+	if (c == 0x0f && p[i + 1] == 0x1f) {
+		desc->len = i + 2 + nop_operand_len(p[i + 2]);
+		return true;
+	}
+
+	return false;
+}
+
+/* Do what the instruction at @ip does. */
+static __always_inline void emulate_insn(struct pt_regs *regs, unsigned long ip,
+					 u8 opcode, u8 len, s32 disp)
+{
+	unsigned long next = ip + len;
+
+	switch (opcode) {
+	case CALL_INSN_OPCODE:
+		int3_emulate_call(regs, next + disp);
+		break;
+	case RET_INSN_OPCODE:
+		int3_emulate_ret(regs);
+		break;
+	case JMP8_INSN_OPCODE:
+		int3_emulate_jmp(regs, next + disp);
+		break;
+	default:
+		int3_emulate_jcc(regs, opcode & 0x0f, next, disp);
+		break;
+	}
+}
+
+/*
+ * A slot is filled by text_poke_queue(), passes through the three steps of the
+ * pipeline, and is filled again. The sites stand in the order they came in;
+ * @order lists them by address.
+ */
+#define SLOT_SITES_MIN	64U
+#define SLOT_SITES_MAX	2048U
+
+struct text_poke_loc {
+	s32	rel_addr;	/* from _stext */
+	s32	disp;		/* the instruction to be emulated ... */
+	u8	opcode;
+	u8	insn_len;
+	u8	len;		/* ... and the bytes to be written */
+	bool	checked;	/* @old is what the caller expects */
+	u8	old[TEXT_POKE_MAX_INSN_SIZE];
+	u8	text[TEXT_POKE_MAX_INSN_SIZE];
+};
+
+struct text_poke_slot {
+	unsigned int		live;		/* sites that the handler sees */
+	unsigned int		nr;
+	unsigned int		nr_int3;	/* those that stay a breakpoint */
+	u64			planted;	/* when */
+	u16			order[SLOT_SITES_MAX];
+	struct text_poke_loc	loc[SLOT_SITES_MAX];
+};
+
+#define NR_SLOTS	3
+static struct text_poke_slot slots[NR_SLOTS];
+
+static __always_inline unsigned long loc_addr(const struct text_poke_loc *loc)
+{
+	return (unsigned long)_stext + loc->rel_addr;
+}
+
+static __always_inline struct text_poke_loc *slot_loc(struct text_poke_slot *slot, unsigned int i)
+{
+	return &slot->loc[slot->order[i]];
+}
+
+/* The number of the first @nr sites in order that lie below @rel_addr. */
+static __always_inline unsigned int slot_lower_bound(struct text_poke_slot *slot,
+						     unsigned int nr, s32 rel_addr)
+{
+	unsigned int low = 0, high = nr;
+
+	while (low < high) {
+		unsigned int mid = (low + high) / 2;
+
+		if (slot_loc(slot, mid)->rel_addr < rel_addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+
+	return low;
+}
+
+/*
+ * Find the planted site at @ip.
+ *
+ * The slots are published before their first breakpoint is written
+ * (slot_publish()), and the breakpoint was seen before they are read here. A
+ * slot that is found does not change until this CPU has left the handler: it
+ * is only filled again after a text_poke_sync() that began when none of its
+ * breakpoints was left in memory, or that began after it was unpublished.
+ */
+static __always_inline struct text_poke_loc *find_planted(unsigned long ip)
+{
+	s32 rel_addr = ip - (unsigned long)_stext;
+	unsigned int i;
+
+	for (i = 0; i < NR_SLOTS; i++) {
+		/* Pairs with smp_store_release() in slot_publish(). */
+		unsigned int nr = smp_load_acquire(&slots[i].live);
+		unsigned int pos;
+
+		if (!nr)
+			continue;
+
+		pos = slot_lower_bound(&slots[i], nr, rel_addr);
+		if (pos < nr && slot_loc(&slots[i], pos)->rel_addr == rel_addr)
+			return slot_loc(&slots[i], pos);
+	}
+
+	return NULL;
+}
+
+/*
+ * The CPU trapped where memory holds no breakpoint. An emulator may execute a
+ * copy of code that is out of date, and a CPU may have run into a breakpoint
+ * that has just been removed. Coming back to @ip would only run into the stale
+ * copy again, so do what memory says.
+ *
+ * That is never a torn instruction: the tail is only written when a sync has
+ * completed after the breakpoint was planted, and no sync completes while this
+ * CPU has its IRQs off. So if @first is not the breakpoint, the tail belongs to
+ * it.
+ */
+static __always_inline bool emulate_stale(struct pt_regs *regs, unsigned long ip, u8 first)
+{
+	struct text_poke_insn_desc desc;
+
+	/* After "int $3", two bytes, @first is 0x03, an ADD: not emulated, left to others. */
+	if (!decode_insn(first, (const u8 *)ip, &desc))
+		return false;
+
+	emulate_insn(regs, ip, desc.opcode, desc.len, desc.disp);
+	return true;
+}
+
+/**
+ * poke_int3_handler - emulate the instruction that is being replaced
+ * @regs:	of the CPU that ran into a breakpoint
+ *
+ * Context: #BP from any context, NMI included; also nested, when an NMI hits
+ *	    this handler and then a breakpoint. IRQs are off. Calls nothing that
+ *	    could be patched, takes no lock, writes nothing that CPUs share.
+ * Return: 1 if the instruction was emulated, 0 if this breakpoint is someone
+ *	   else's.
+ */
+noinstr int poke_int3_handler(struct pt_regs *regs)
+{
+	unsigned long ip = regs->ip - INT3_INSN_SIZE;
+	const struct text_poke_loc *loc;
+	u8 first;
+
+	if (user_mode(regs))
+		return 0;
+
+	/* Having seen the breakpoint, see the slot it belongs to. */
+	smp_rmb();
+
+	loc = find_planted(ip);
+	if (!loc) {
+		first = READ_ONCE(*(u8 *)ip);
+		if (first != INT3_INSN_OPCODE) {
+			if (!emulate_stale(regs, ip, first))
+				return 0;
+			raw_cpu_inc(text_poke_traps.stale);
+			return 1;
+		}
+
+		/* A stale copy, but meanwhile a breakpoint was planted here? */
+		smp_rmb();
+		loc = find_planted(ip);
+		if (!loc)
+			return 0;
+	}
+
+	/* Somebody wants a breakpoint there, and wants to handle it. */
+	if (loc->opcode == INT3_INSN_OPCODE)
+		return 0;
+
+	emulate_insn(regs, ip, loc->opcode, loc->insn_len, loc->disp);
+	raw_cpu_inc(text_poke_traps.emulated);
+	return 1;
+}
+
+/*
+ * Slots fill up to the batch size before they enter the pipeline. Larger ones
+ * take fewer IPIs, but keep the breakpoints planted for longer, and on a busy
+ * machine every call of a planted function traps.
+ */
+static unsigned int batch_size = 512;		/* adapts */
+static unsigned int batch_max;			/* sysctl, 0: no limit but SLOT_SITES_MAX */
+
+static unsigned int filling;			/* the slot that text_poke_queue() fills */
+static int queue_error;				/* what text_poke_finish() will return */
+
+static struct text_poke_batch {
+	u64			begin;		/* 0: nothing is under way */
+	struct text_poke_stats	stats;
+	struct text_poke_traps	traps;
+} batch;
+
+static __always_inline unsigned int batch_limit(void)
+{
+	unsigned int limit = READ_ONCE(batch_max);
+
+	return limit ?: batch_size;
+}
+
+/*
+ * What a larger slot saves is one IPI to every CPU; what it costs are traps. So
+ * the more CPUs there are, the more traps in a step are worth it.
+ */
+static void batch_adapt(unsigned int sites, unsigned long traps)
+{
+	unsigned long worth_it = 16 + 8 * num_online_cpus();
+
+	/* A few sites say nothing about a batch of many. */
+	if (sites < SLOT_SITES_MIN)
+		return;
+
+	if (traps > worth_it)
+		batch_size = max(batch_size / 2, SLOT_SITES_MIN);
+	else if (traps < worth_it / 4 && sites >= batch_size)
+		batch_size = min(batch_size * 2, SLOT_SITES_MAX);
+}
+
+/*
+ * Compare every site with what the caller expects there, before the first of
+ * the slot is written.
+ */
+static int slot_verify(struct text_poke_slot *slot)
+{
+	unsigned long page = 0, pfn;
+	unsigned int i, j;
+	int ret;
+
+	for (i = 0; i < slot->nr; i++) {
+		struct text_poke_loc *loc = slot_loc(slot, i);
+		unsigned long addr = loc_addr(loc);
+		const u8 *text = (const u8 *)addr;
+		bool differs = false;
+
+		/* Pages up to @page are known to be text. */
+		for (page = max(page, addr & PAGE_MASK); page < addr + loc->len; page += PAGE_SIZE) {
+			ret = text_pfn(page, true, &pfn);
+			if (ret) {
+				pr_err("%pS (%px) is %s, nothing of its slot is patched\n", text,
+				       text, ret == -EACCES ? "not executable" : "not mapped");
+				return ret;
+			}
+		}
+
+		for (j = 0; j < loc->len; j++) {
+			if (loc->checked)
+				differs |= loc->old[j] != text[j];
+			else
+				loc->old[j] = text[j];
+		}
+
+		if (differs) {
+			pr_err("%pS (%px) holds %*ph instead of %*ph, nothing of its slot is patched\n",
+			       text, text, loc->len, text, loc->len, loc->old);
+			return -EINVAL;
+		}
+	}
+
+	return 0;
+}
+
+/* Let the handler see the slot, and only then plant its breakpoints. */
+static void slot_publish(struct text_poke_slot *slot)
+{
+	slot->planted = local_clock();
+	smp_store_release(&slot->live, slot->nr);
+	/* Pairs with smp_rmb() in poke_int3_handler(). */
+	smp_wmb();
+}
+
+/* What is written of each site in a step. */
+enum text_poke_phase { PHASE_INT3, PHASE_TAIL, PHASE_FIRST };
+
+static __always_inline bool phase_range(const struct text_poke_loc *loc, enum text_poke_phase phase,
+					unsigned long *first, unsigned long *last)
+{
+	*first = *last = loc_addr(loc);
+
+	switch (phase) {
+	case PHASE_INT3:
+		return true;
+	case PHASE_TAIL:
+		*first += INT3_INSN_SIZE;
+		*last += loc->len - 1;
+		return loc->len > INT3_INSN_SIZE;
+	default:
+		return loc->text[0] != INT3_INSN_OPCODE;
+	}
+}
+
+static __always_inline void phase_write(const struct text_poke_window *window,
+					const struct text_poke_loc *loc,
+					enum text_poke_phase phase)
+{
+	unsigned long addr = loc_addr(loc);
+	unsigned int i;
+
+	switch (phase) {
+	case PHASE_INT3:
+		window_put_byte(window, addr, INT3_INSN_OPCODE);
+		break;
+	case PHASE_TAIL:
+		if (loc->len == CALL_INSN_SIZE) {
+			window_put_long(window, addr + 1, get_unaligned((u32 *)(loc->text + 1)));
+			break;
+		}
+		for (i = 1; i < loc->len; i++)
+			window_put_byte(window, addr + i, loc->text[i]);
+		break;
+	case PHASE_FIRST:
+		window_put_byte(window, addr, loc->text[0]);
+		break;
+	}
+}
+
+/*
+ * Write one phase of all sites of a slot. Inlined, so that each phase gets loops
+ * of its own.
+ *
+ * Return: whether anything was to be written.
+ */
+static __always_inline bool slot_write(struct text_poke_slot *slot, enum text_poke_phase phase)
+{
+	unsigned long first, last;
+	unsigned int i = 0, end;
+	bool wrote = false;
+
+	while (i < slot->nr) {
+		struct text_poke_window window = {};
+
+		for (end = i; end < slot->nr && end - i < WINDOW_SITES; end++) {
+			if (!phase_range(slot_loc(slot, end), phase, &first, &last))
+				continue;
+			if (!window.mapped)
+				window.base = first & PAGE_MASK;
+			if (window_index(&window, first) >= WINDOW_PAGES)
+				break;
+			/* slot_verify() has found them, and text does not go while text_mutex is held. */
+			WARN_ON_ONCE(window_map(&window, first) || window_map(&window, last));
+		}
+
+		if (!window.mapped) {
+			i = end;
+			continue;
+		}
+
+		window_open(&window);
+		for (; i < end; i++) {
+			if (phase_range(slot_loc(slot, i), phase, &first, &last) &&
+			    window_covers(&window, first, last))
+				phase_write(&window, slot_loc(slot, i), phase);
+		}
+		window_close(&window);
+		wrote = true;
+	}
+
+	return wrote;
+}
+
+/*
+ * Tell perf, for decoders of Intel PT: at this time every CPU runs into the
+ * breakpoint, so a decoder that changes its idea of the code here is never
+ * wrong.
+ */
+static void slot_emit_perf(struct text_poke_slot *slot)
+{
+	unsigned int i;
+
+	if (!perf_text_poke_enabled())
+		return;
+
+	for (i = 0; i < slot->nr; i++) {
+		const struct text_poke_loc *loc = slot_loc(slot, i);
+
+		perf_event_text_poke((void *)loc_addr(loc), loc->old, loc->len,
+				     loc->text, loc->len);
+	}
+}
+
+/* Write a slot while this is the only CPU and, but for trampolines, text is writable. */
+static void slot_write_early(struct text_poke_slot *slot)
+{
+	unsigned long flags;
+	unsigned int i;
+
+	local_irq_save(flags);
+	for (i = 0; i < slot->nr; i++) {
+		const struct text_poke_loc *loc = slot_loc(slot, i);
+		unsigned long addr = loc_addr(loc);
+
+		if (__is_kernel_text(addr) || is_kernel_inittext(addr))
+			__memcpy((void *)addr, loc->text, loc->len);
+		else
+			poke_any(window_memcpy, (void *)addr, loc->text, loc->len);
+	}
+	sync_core();
+	local_irq_restore(flags);
+}
+
+/*
+ * The handler may still be looking at a slot with sites that stay a breakpoint
+ * when the sync after its last step is over: others keep running into them. So
+ * it takes a sync after the slot was unpublished, too. When all of its sites
+ * are of that kind, pipeline_step() unpublishes it before its only one.
+ */
+static void slot_retire(struct text_poke_slot *slot)
+{
+	stats.planted_max_ns = max(stats.planted_max_ns, local_clock() - slot->planted);
+
+	if (slot->live) {
+		WRITE_ONCE(slot->live, 0);
+		if (slot->nr_int3)
+			text_poke_sync();
+	}
+
+	stats.slots++;
+	stats.sites += slot->nr;
+	slot->nr = 0;
+	slot->nr_int3 = 0;
+}
+
+/* Push the filled slot, if it holds anything, into the pipeline, and the others on. */
+static void pipeline_step(void)
+{
+	struct text_poke_slot *plant = &slots[filling];
+	struct text_poke_slot *tails = &slots[(filling + 2) % NR_SLOTS];
+	struct text_poke_slot *firsts = &slots[(filling + 1) % NR_SLOTS];
+	unsigned int planted = plant->nr + tails->nr + firsts->nr;
+	struct text_poke_traps before, after;
+	bool sync = false;
+
+	cond_resched();
+	count_traps(&before);
+
+	if (plant->nr) {
+		slot_publish(plant);
+		sync |= slot_write(plant, PHASE_INT3);
+	}
+
+	if (tails->nr) {
+		sync |= slot_write(tails, PHASE_TAIL);
+		slot_emit_perf(tails);
+	}
+
+	if (firsts->nr) {
+		sync |= slot_write(firsts, PHASE_FIRST);
+		if (firsts->nr_int3 == firsts->nr) {
+			WRITE_ONCE(firsts->live, 0);
+			sync = true;
+		}
+	}
+
+	if (sync)
+		text_poke_sync();
+
+	if (firsts->nr)
+		slot_retire(firsts);
+
+	filling = (filling + 1) % NR_SLOTS;
+
+	count_traps(&after);
+	batch_adapt(planted, after.emulated - before.emulated);
+}
+
+/* The slot is full, or its sites are wanted now. Return: an error, if it is dropped. */
+static int slot_push(void)
+{
+	struct text_poke_slot *slot = &slots[filling];
+	int ret;
+
+	ret = slot_verify(slot);
+	if (!ret && WARN_ONCE(irqs_disabled() && num_online_cpus() > 1,
+			      "text cannot be patched with IRQs off\n"))
+		ret = -EDEADLK;
+	if (ret) {
+		queue_error = queue_error ?: ret;
+		slot->nr = 0;
+		slot->nr_int3 = 0;
+		return ret;
+	}
+
+	if (system_state == SYSTEM_BOOTING) {
+		slot_write_early(slot);
+		stats.slots++;
+		stats.sites += slot->nr;
+		slot->nr = 0;
+		slot->nr_int3 = 0;
+		return 0;
+	}
+
+	pipeline_step();
+	return 0;
+}
+
+/* Empty the slot that is being filled, and the pipeline. */
+static int pipeline_drain(void)
+{
+	int ret = 0;
+
+	if (slots[filling].nr)
+		ret = slot_push();
+	while (slots[(filling + 1) % NR_SLOTS].nr || slots[(filling + 2) % NR_SLOTS].nr)
+		pipeline_step();
+
+	return ret;
+}
+
+static void batch_begin(void)
+{
+	batch.begin = local_clock();
+	batch.stats = stats;
+	count_traps(&batch.traps);
+}
+
+static void batch_end(int error)
+{
+	struct text_poke_traps traps;
+
+	if (!batch.begin)
+		return;
+
+	stats.batches++;
+	count_traps(&traps);
+	trace_text_poke_batch(stats.sites - batch.stats.sites,
+			      stats.slots - batch.stats.slots,
+			      stats.windows - batch.stats.windows,
+			      stats.syncs - batch.stats.syncs,
+			      traps.emulated - batch.traps.emulated,
+			      local_clock() - batch.begin, error);
+	batch.begin = 0;
+
+	if (traps.stale)
+		pr_warn_once("a CPU trapped where there is no breakpoint; does an emulator run code that is out of date?\n");
+}
+
+static bool slot_overlaps(struct text_poke_slot *slot, s32 rel_addr, unsigned int len)
+{
+	unsigned int pos = slot_lower_bound(slot, slot->nr, rel_addr);
+
+	if (pos < slot->nr && slot_loc(slot, pos)->rel_addr < rel_addr + (int)len)
+		return true;
+
+	return pos && slot_loc(slot, pos - 1)->rel_addr + slot_loc(slot, pos - 1)->len > rel_addr;
+}
+
+/* Whether an address lies behind all of a slot, as it does when sites come in order. */
+static __always_inline bool slot_precedes(struct text_poke_slot *slot, s32 rel_addr)
+{
+	struct text_poke_loc *last;
+
+	if (!slot->nr)
+		return true;
+
+	last = slot_loc(slot, slot->nr - 1);
+	return last->rel_addr + last->len <= rel_addr;
+}
+
+/* Find out what the handler shall emulate, and whether it can. */
+static __always_inline int loc_init(struct text_poke_loc *loc, unsigned long addr, const u8 *text,
+				    unsigned int len, const u8 *old, const u8 *emulate)
+{
+	/* decode_insn() may look at more than a bad instruction's length. */
+	u8 buf[16] = {};
+	struct text_poke_insn_desc desc;
+	long rel_addr = addr - (unsigned long)_stext;
+	unsigned int i;
+
+	/* Addresses wrap: the lowest and the highest are in reach of _stext. */
+	if (rel_addr != (s32)rel_addr || addr < TASK_SIZE_MAX || addr + len < addr)
+		return -EFAULT;
+	if (!len || len > TEXT_POKE_MAX_INSN_SIZE)
+		return -EINVAL;
+
+	for (i = 0; i < len; i++)
+		buf[i] = emulate ? emulate[i] : text[i];
+
+	if (!decode_insn(buf[0], buf, &desc) || desc.len > len)
+		return -EINVAL;
+
+	switch (buf[0]) {
+	case RET_INSN_OPCODE:
+	case JMP8_INSN_OPCODE:
+	case JMP32_INSN_OPCODE:
+		/* What follows these is never executed; by convention that is INT3. */
+		for (i = desc.len; i < len; i++) {
+			if (buf[i] != INT3_INSN_OPCODE)
+				return -EINVAL;
+		}
+		break;
+	case INT3_INSN_OPCODE:
+		break;
+	default:
+		if (desc.len != len)
+			return -EINVAL;
+	}
+
+	loc->rel_addr = rel_addr;
+	loc->disp = desc.disp;
+	loc->opcode = desc.opcode;
+	loc->insn_len = desc.len;
+	loc->len = len;
+	loc->checked = old;
+	for (i = 0; i < len; i++) {
+		loc->text[i] = text[i];
+		if (old)
+			loc->old[i] = old[i];
+	}
+
+	return 0;
+}
+
+/* Slow path of queue_site(): the site does not follow the others. */
+static unsigned int queue_out_of_order(s32 rel_addr, unsigned int len)
+{
+	struct text_poke_slot *slot;
+	unsigned int i, pos;
+
+	/* Two changes of one instruction must not be under way at once: let the first finish. */
+	for (i = 0; i < NR_SLOTS; i++) {
+		if (slot_overlaps(&slots[i], rel_addr, len)) {
+			pipeline_drain();
+			break;
+		}
+	}
+
+	slot = &slots[filling];
+	pos = slot_lower_bound(slot, slot->nr, rel_addr);
+	memmove(slot->order + pos + 1, slot->order + pos, (slot->nr - pos) * sizeof(*slot->order));
+	return pos;
+}
+
+static __always_inline int queue_site(unsigned long addr, const u8 *text, unsigned int len,
+				      const u8 *old, const u8 *emulate)
+{
+	struct text_poke_slot *slot;
+	struct text_poke_loc loc;
+	unsigned int pos;
+	int ret;
+
+	if (!batch.begin)
+		batch_begin();
+
+	ret = loc_init(&loc, addr, text, len, old, emulate);
+	if (ret) {
+		pr_err("%pS (%px): %*ph cannot be patched in, it could not be emulated\n",
+		       (void *)addr, (void *)addr, (int)len, emulate ?: text);
+		queue_error = queue_error ?: ret;
+		return ret;
+	}
+
+	if (slots[filling].nr >= batch_limit())
+		ret = slot_push();
+
+	if (slot_precedes(&slots[0], loc.rel_addr) && slot_precedes(&slots[1], loc.rel_addr) &&
+	    slot_precedes(&slots[2], loc.rel_addr))
+		pos = slots[filling].nr;
+	else
+		pos = queue_out_of_order(loc.rel_addr, len);
+
+	slot = &slots[filling];
+	slot->loc[slot->nr] = loc;
+	slot->order[pos] = slot->nr++;
+	slot->nr_int3 += loc.text[0] == INT3_INSN_OPCODE;
+	return ret;
+}
+
+/**
+ * text_poke_queue - replace an instruction, together with others
+ * @addr:	where the instruction is
+ * @opcode:	the new instruction
+ * @len:	length of both the old and the new one in bytes, at most
+ *		TEXT_POKE_MAX_INSN_SIZE; no CPU may ever be between two
+ *		instructions within that length, or come there
+ * @emulate:	what CPUs shall do that run into @addr meanwhile, an instruction
+ *		as long; NULL if that is @opcode
+ *
+ * @emulate must be CALL, JMP, Jcc, RET or one NOP; a JMP or RET that is shorter
+ * than @len is padded with INT3. Or INT3, followed by anything: then the
+ * breakpoint stays, and is left to whoever handles it.
+ *
+ * The sites may come in any order. When an address is queued twice, the later
+ * one wins. Nothing of this need be written until text_poke_finish().
+ *
+ * Context: text_mutex held from the first site until text_poke_finish()
+ *	    returned. IRQs on, unless this is the only CPU. Allocates nothing.
+ * Return: 0; -EINVAL if @emulate cannot be emulated, -EFAULT if @addr is out of
+ *	   reach: then this one is not queued; or an error of earlier sites, as
+ *	   text_poke_finish() returns it.
+ */
+int text_poke_queue(void *addr, const void *opcode, size_t len, const void *emulate)
+{
+	lockdep_assert_held(&text_mutex);
+
+	return queue_site((unsigned long)addr, opcode, len, NULL, emulate);
+}
+
+/**
+ * text_poke_queue_sites - replace instructions, if they are as expected
+ * @sites:	the instructions
+ * @nr:		how many
+ *
+ * As text_poke_queue() for each of them, but one call for all: this function is
+ * itself traced, so it may be planted. What is there now is compared with what
+ * the caller says.
+ *
+ * Context: as text_poke_queue().
+ * Return: 0, or the first error: as text_poke_queue().
+ */
+int text_poke_queue_sites(const struct text_poke_site *sites, unsigned int nr)
+{
+	unsigned int i;
+	int ret = 0;
+
+	lockdep_assert_held(&text_mutex);
+
+	for (i = 0; i < nr; i++) {
+		int err = queue_site((unsigned long)sites[i].addr, sites[i].text, sites[i].len,
+				     sites[i].old, NULL);
+		ret = ret ?: err;
+	}
+
+	return ret;
+}
+
+/**
+ * text_poke_finish - have all queued instructions replaced
+ *
+ * Context: text_mutex held, may sleep.
+ * Return: 0, or the first error since the last text_poke_finish(): -EINVAL if
+ *	   the old instruction is not what was expected or the new one cannot be
+ *	   emulated, -EFAULT if no text is mapped at an address, -EACCES if what
+ *	   is there is not executable, -EDEADLK if IRQs are off. Of a slot with a
+ *	   bad site nothing has been written; the error is in the kernel's log
+ *	   with the address.
+ */
+int text_poke_finish(void)
+{
+	int ret;
+
+	lockdep_assert_held(&text_mutex);
+
+	pipeline_drain();
+	ret = queue_error;
+	queue_error = 0;
+	batch_end(ret);
+
+	return ret;
+}
+
+/**
+ * text_poke_bp - replace one instruction
+ * @addr:	where the instruction is
+ * @opcode:	the new instruction
+ * @len:	length of both the old and the new one
+ * @emulate:	what CPUs shall do that run into it meanwhile, or NULL
+ *
+ * As text_poke_queue(), but it is done when this returns, and so is what was
+ * queued before.
+ *
+ * Context: text_mutex held, may sleep. Allocates nothing.
+ * Return: 0, or an error as text_poke_finish().
+ */
+int text_poke_bp(void *addr, const void *opcode, size_t len, const void *emulate)
+{
+	int queued, ret;
+
+	lockdep_assert_held(&text_mutex);
+
+	/* The error of this site is for this caller, that of others for theirs. */
+	pipeline_drain();
+	queued = queue_error;
+
+	ret = queue_site((unsigned long)addr, opcode, len, NULL, emulate);
+	if (!ret)
+		ret = pipeline_drain();
+
+	queue_error = queued;
+	batch_end(ret);
+	return ret;
+}
+
+#if IS_ENABLED(CONFIG_TEXT_POKE_KUNIT_TEST)
+/**
+ * text_poke_test_step - push what is queued one step on, and leave it there
+ *
+ * Lets a test run into sites while they are planted.
+ *
+ * Context: as text_poke_queue().
+ * Return: 0, or the error for which the queued slot was dropped.
+ */
+int text_poke_test_step(void)
+{
+	if (slots[filling].nr)
+		return slot_push();
+
+	pipeline_step();
+	return 0;
+}
+
+/**
+ * text_poke_test_counters - read all counters at once
+ * @counters:	since boot or the last reset, but traps since boot
+ */
+void text_poke_test_counters(struct text_poke_test_counters *counters)
+{
+	struct text_poke_traps traps;
+
+	count_traps(&traps);
+	counters->batches = stats.batches;
+	counters->slots = stats.slots;
+	counters->sites = stats.sites;
+	counters->syncs = stats.syncs;
+	counters->traps = traps.emulated;
+	counters->stale_traps = traps.stale;
+}
+#endif
+
+#ifdef CONFIG_SYSCTL
+static const unsigned int batch_max_limit = SLOT_SITES_MAX;
+
+static struct ctl_table text_poke_sysctls[] = {
+	{
+		.procname	= "text_poke_batch_max",
+		.data		= &batch_max,
+		.maxlen		= sizeof(batch_max),
+		.mode		= 0644,
+		.proc_handler	= proc_douintvec_minmax,
+		.extra1		= SYSCTL_ZERO,
+		.extra2		= (void *)&batch_max_limit,
+	},
+};
+#endif
+
+#ifdef CONFIG_DEBUG_FS
+/* What the counters were when they were reset; the handler's are never written to. */
+static struct text_poke_traps traps_at_reset;
+
+static int traps_get(void *data, u64 *val)
+{
+	struct text_poke_traps traps;
+
+	count_traps(&traps);
+	*val = traps.emulated - traps_at_reset.emulated;
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(traps_fops, traps_get, NULL, "%llu\n");
+
+static int stale_traps_get(void *data, u64 *val)
+{
+	struct text_poke_traps traps;
+
+	count_traps(&traps);
+	*val = traps.stale - traps_at_reset.stale;
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(stale_traps_fops, stale_traps_get, NULL, "%llu\n");
+
+static int reset_set(void *data, u64 val)
+{
+	mutex_lock(&text_mutex);
+	stats = (struct text_poke_stats){};
+	count_traps(&traps_at_reset);
+	mutex_unlock(&text_mutex);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(reset_fops, NULL, reset_set, "%llu\n");
+
+static void __init text_poke_debugfs_init(void)
+{
+	struct dentry *dir = debugfs_create_dir("text_poke", arch_debugfs_dir);
+
+	debugfs_create_u64("batches", 0444, dir, &stats.batches);
+	debugfs_create_u64("slots", 0444, dir, &stats.slots);
+	debugfs_create_u64("sites", 0444, dir, &stats.sites);
+	debugfs_create_u64("pages", 0444, dir, &stats.pages);
+	debugfs_create_u64("windows", 0444, dir, &stats.windows);
+	debugfs_create_u64("syncs", 0444, dir, &stats.syncs);
+	debugfs_create_u64("irqoff_max_ns", 0444, dir, &stats.irqoff_max_ns);
+	debugfs_create_u64("planted_max_ns", 0444, dir, &stats.planted_max_ns);
+	debugfs_create_u32("batch_size", 0444, dir, &batch_size);
+	debugfs_create_file_unsafe("traps", 0444, dir, NULL, &traps_fops);
+	debugfs_create_file_unsafe("stale_traps", 0444, dir, NULL, &stale_traps_fops);
+	debugfs_create_file_unsafe("reset", 0200, dir, NULL, &reset_fops);
+}
+#else
+static void __init text_poke_debugfs_init(void) { }
+#endif
+
+static int __init text_poke_late_init(void)
+{
+#ifdef CONFIG_SYSCTL
+	register_sysctl("kernel", text_poke_sysctls);
+#endif
+	text_poke_debugfs_init();
+	return 0;
+}
+late_initcall(text_poke_late_init);

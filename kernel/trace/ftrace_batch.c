@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ftrace's change set: which call sites a registration really changes, found by
+ * look-up where the filter names the functions, and handed to the batch patcher.
+ *
+ * When ftrace is on and no update is under way, every call site is as its record
+ * asks. So after reference counts were updated, only the records that were
+ * touched can differ, and those that do are noted.
+ *
+ * Nothing here is traced, as nothing in this directory is, and while the sites
+ * are being replaced nothing traced is called for each of them.
+ */
+#include <linux/ftrace.h>
+#include <linux/memory.h>
+#include <linux/uaccess.h>
+
+#include <asm/nops.h>
+#include <asm/text-patching.h>
+
+#include "ftrace_batch.h"
+#include "trace.h"
+
+/*
+ * The noted records. Beyond this many, walking all of them costs little more
+ * than what is done for each that changes.
+ */
+#define MAX_NOTED	2048
+
+static struct dyn_ftrace *noted[MAX_NOTED];
+static unsigned int nr_noted;
+/* Which records differ is not known: look at all. */
+static bool walk_all;
+/* The last update did. */
+static bool walked_all;
+
+/**
+ * ftrace_batch_note - note a record if its call site must change
+ * @rec:	the record, after its reference count was updated
+ *
+ * Context: ftrace_lock held.
+ * Return: whether call sites have to be updated.
+ */
+bool ftrace_batch_note(struct dyn_ftrace *rec)
+{
+	if (walk_all)
+		return true;
+
+	if (ftrace_test_record(rec, true) == FTRACE_UPDATE_IGNORE)
+		return false;
+
+	/*
+	 * While ftrace is off the sites stay as they are, and the modules whose
+	 * records would be noted may go.
+	 */
+	if (!ftrace_enabled || nr_noted == MAX_NOTED)
+		walk_all = true;
+	else
+		noted[nr_noted++] = rec;
+
+	return true;
+}
+
+/**
+ * ftrace_batch_pending - whether any call site has to change
+ *
+ * A filter that is changed takes functions out and puts them in again: what
+ * comes out as it was is forgotten here.
+ *
+ * Context: ftrace_lock held.
+ */
+bool ftrace_batch_pending(void)
+{
+	unsigned int i, nr = 0;
+
+	if (walk_all)
+		return true;
+
+	for (i = 0; i < nr_noted; i++) {
+		if (ftrace_test_record(noted[i], true) != FTRACE_UPDATE_IGNORE)
+			noted[nr++] = noted[i];
+	}
+	nr_noted = nr;
+
+	return nr;
+}
+
+/**
+ * ftrace_batch_walks - whether the last update had to look at all records
+ *
+ * Context: ftrace_lock held.
+ */
+bool ftrace_batch_walks(void)
+{
+	return walked_all;
+}
+
+/* The record of the entry that the walk is at, or of the first one after it that has one. */
+static struct dyn_ftrace *hash_walk_rec(struct ftrace_hash_walk *walk)
+{
+	struct dyn_ftrace *rec;
+
+	for (;;) {
+		while (!walk->entry) {
+			if (walk->bucket == 1 << walk->hash->size_bits) {
+				if (!walk->next_hash)
+					return NULL;
+				walk->done = walk->hash;
+				walk->hash = walk->next_hash;
+				walk->next_hash = NULL;
+				walk->bucket = 0;
+				continue;
+			}
+			walk->entry = hlist_entry_safe(walk->hash->buckets[walk->bucket++].first,
+						       struct ftrace_func_entry, hlist);
+		}
+
+		/* A filter may name functions of a module that is gone. */
+		rec = ftrace_lookup_rec(walk->entry->ip, walk->entry->ip);
+		if (rec && rec->ip == walk->entry->ip &&
+		    !(walk->done && ftrace_lookup_ip(walk->done, rec->ip)))
+			return rec;
+
+		walk->entry = hlist_entry_safe(walk->entry->hlist.next,
+					       struct ftrace_func_entry, hlist);
+	}
+}
+
+/**
+ * ftrace_hash_walk_start - begin to walk the records of a filter
+ * @walk:	where the walk is
+ * @hash:	the functions; NULL for all records there are
+ * @other:	more functions, or NULL; each record comes once
+ *
+ * Context: ftrace_lock held, and only one walk of all records at a time.
+ * Return: the first record, or NULL if there is none.
+ */
+struct dyn_ftrace *ftrace_hash_walk_start(struct ftrace_hash_walk *walk,
+					  struct ftrace_hash *hash, struct ftrace_hash *other)
+{
+	*walk = (struct ftrace_hash_walk){ .hash = hash, .next_hash = other };
+
+	if (hash)
+		return hash_walk_rec(walk);
+
+	walk->iter = ftrace_rec_iter_start();
+	return walk->iter ? ftrace_rec_iter_record(walk->iter) : NULL;
+}
+
+/**
+ * ftrace_hash_walk_next - the next record of a filter
+ * @walk:	where the walk is
+ *
+ * Context: as ftrace_hash_walk_start().
+ * Return: the record, or NULL after the last.
+ */
+struct dyn_ftrace *ftrace_hash_walk_next(struct ftrace_hash_walk *walk)
+{
+	if (!walk->hash) {
+		walk->iter = ftrace_rec_iter_next(walk->iter);
+		return walk->iter ? ftrace_rec_iter_record(walk->iter) : NULL;
+	}
+
+	walk->entry = hlist_entry_safe(walk->entry->hlist.next, struct ftrace_func_entry, hlist);
+	return hash_walk_rec(walk);
+}
+
+/* How many sites are handed over in one call, which is traced. */
+#define CHUNK_SITES	64
+
+/* What a site holds: a call of @addr, or a NOP if there is none. */
+static void site_insn(u8 *insn, unsigned long ip, unsigned long addr)
+{
+	if (addr)
+		__text_gen_insn(insn, CALL_INSN_OPCODE, (void *)ip, (void *)addr, CALL_INSN_SIZE);
+	else
+		memcpy(insn, x86_nops[MCOUNT_INSN_SIZE], MCOUNT_INSN_SIZE);
+}
+
+/*
+ * Find out what @rec's site is to be changed to, and from what.
+ *
+ * Return: false if it stays as it is.
+ */
+static bool site_change(struct dyn_ftrace *rec, bool enable, struct text_poke_site *site)
+{
+	unsigned long old = 0, new = 0;
+
+	switch (ftrace_test_record(rec, enable)) {
+	case FTRACE_UPDATE_MAKE_CALL:
+		new = ftrace_get_addr_new(rec);
+		break;
+	case FTRACE_UPDATE_MODIFY_CALL:
+		old = ftrace_get_addr_curr(rec);
+		new = ftrace_get_addr_new(rec);
+		break;
+	case FTRACE_UPDATE_MAKE_NOP:
+		old = ftrace_get_addr_curr(rec);
+		break;
+	default:
+		return false;
+	}
+
+	site->addr = (void *)rec->ip;
+	site->len = MCOUNT_INSN_SIZE;
+	site_insn(site->old, rec->ip, old);
+	site_insn(site->text, rec->ip, new);
+	return true;
+}
+
+/*
+ * Whether the site is as it is expected to be. If ftrace's records are wrong,
+ * what they point to may not be mapped at all.
+ */
+static int site_verify(const struct text_poke_site *site)
+{
+	u8 now[MCOUNT_INSN_SIZE];
+	int ret = 0;
+
+	pagefault_disable();
+	__get_kernel_nofault(now, site->addr, u32, fault);
+	__get_kernel_nofault(now + sizeof(u32), site->addr + sizeof(u32), u8, fault);
+	if (memcmp(now, site->old, MCOUNT_INSN_SIZE))
+		ret = -EINVAL;
+	pagefault_enable();
+	return ret;
+
+fault:
+	pagefault_enable();
+	return -EFAULT;
+}
+
+/* What is being changed, in chunks; too large for the stack, under text_mutex. */
+static struct text_poke_site chunk[CHUNK_SITES];
+static unsigned int nr_chunk;
+
+static int verify_rec(struct dyn_ftrace *rec, bool enable)
+{
+	struct text_poke_site site;
+	int ret;
+
+	if (!site_change(rec, enable, &site))
+		return 0;
+
+	ret = site_verify(&site);
+	if (ret) {
+		ftrace_expected = site.old;
+		ftrace_bug(ret, rec);
+		ftrace_expected = NULL;
+	}
+
+	return ret;
+}
+
+static int queue_rec(struct dyn_ftrace *rec, bool enable)
+{
+	int ret = 0;
+
+	if (!site_change(rec, enable, &chunk[nr_chunk]))
+		return 0;
+
+	ftrace_update_record(rec, enable);
+	if (++nr_chunk == CHUNK_SITES) {
+		ret = text_poke_queue_sites(chunk, nr_chunk);
+		nr_chunk = 0;
+	}
+
+	return ret;
+}
+
+/* Call @func for all records that may differ; inlined, so that @func is. */
+static __always_inline int for_each_change(int (*func)(struct dyn_ftrace *rec, bool enable),
+					   bool enable)
+{
+	struct ftrace_rec_iter *iter;
+	unsigned int i;
+	int ret = 0;
+
+	if (walk_all || !enable) {
+		for_ftrace_rec_iter(iter) {
+			ret = func(ftrace_rec_iter_record(iter), enable);
+			if (ret)
+				break;
+		}
+		return ret;
+	}
+
+	for (i = 0; i < nr_noted && !ret; i++)
+		ret = func(noted[i], enable);
+
+	return ret;
+}
+
+/**
+ * ftrace_replace_code - change the call sites whose records have changed
+ * @enable:	the sites in use shall call; 0: none shall
+ *
+ * All sites are verified before the first is written: if one is not what its
+ * record says, that is reported by ftrace_bug() and none is changed.
+ *
+ * Context: ftrace_lock and text_mutex held.
+ */
+void ftrace_replace_code(int enable)
+{
+	int ret = for_each_change(verify_rec, enable);
+
+	if (!ret) {
+		ret = for_each_change(queue_rec, enable);
+		ret = text_poke_queue_sites(chunk, nr_chunk) ?: ret;
+		nr_chunk = 0;
+		ret = text_poke_finish() ?: ret;
+		/* The patcher has said what and where; sites and records do not agree now. */
+		if (WARN_ON_ONCE(ret))
+			ftrace_kill();
+	}
+
+	/* With all sites off, records in use differ from their sites. */
+	walked_all = walk_all || !enable;
+	walk_all = !enable;
+	nr_noted = 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Which records ftrace has to look at, and which of their call sites change.
+ * Without CONFIG_X86_TEXT_PATCH that is all of them, every time.
+ *
+ * All of this is under ftrace_lock.
+ */
+#ifndef _KERNEL_TRACE_FTRACE_BATCH_H
+#define _KERNEL_TRACE_FTRACE_BATCH_H
+
+#ifdef CONFIG_X86_TEXT_PATCH
+
+struct dyn_ftrace *ftrace_lookup_rec(unsigned long start, unsigned long end);
+
+bool ftrace_batch_note(struct dyn_ftrace *rec);
+bool ftrace_batch_pending(void);
+bool ftrace_batch_walks(void);
+
+/* Where a walk is: in the entries of one or two hashes, or in all records. */
+struct ftrace_hash_walk {
+	struct ftrace_hash	*hash;
+	struct ftrace_hash	*next_hash;
+	struct ftrace_hash	*done;
+	struct ftrace_func_entry *entry;
+	struct ftrace_rec_iter	*iter;
+	int			bucket;
+};
+
+struct dyn_ftrace *ftrace_hash_walk_start(struct ftrace_hash_walk *walk,
+					  struct ftrace_hash *hash, struct ftrace_hash *other);
+struct dyn_ftrace *ftrace_hash_walk_next(struct ftrace_hash_walk *walk);
+
+/*
+ * The records of the functions in @hash, and of those in @other that are not
+ * in @hash; all records if @hash is NULL. Ends with while_for_each_ftrace_rec().
+ */
+#define do_for_each_hash_rec(pg, rec, hash, other)				\
+	{									\
+		struct ftrace_hash_walk _____walk;				\
+		(void)(pg);							\
+		for (rec = ftrace_hash_walk_start(&_____walk, hash, other);	\
+		     rec; rec = ftrace_hash_walk_next(&_____walk)) {
+
+#else
+
+#define do_for_each_hash_rec(pg, rec, hash, other) do_for_each_ftrace_rec(pg, rec)
+
+static inline bool ftrace_batch_note(struct dyn_ftrace *rec)
+{
+	return ftrace_test_record(rec, true) != FTRACE_UPDATE_IGNORE;
+}
+
+static inline bool ftrace_batch_pending(void)	{ return true; }
+static inline bool ftrace_batch_walks(void)	{ return true; }
+
+#endif /* CONFIG_X86_TEXT_PATCH */
+
+#endif /* _KERNEL_TRACE_FTRACE_BATCH_H */

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=sh disable=SC2154 # variables come from bench-init.sh
+# What one switch costs. Each group of steps leaves the kernel as it found it.
+
+function_steps() {
+	step function-on current_tracer function
+	step function-off current_tracer nop
+}
+
+graph_steps() {
+	step graph-on current_tracer function_graph
+	step graph-off current_tracer nop
+}
+
+one_steps() {
+	step one-filter set_ftrace_filter vfs_statfs
+	step one-on current_tracer function
+	step one-off current_tracer nop
+	echo > set_ftrace_filter
+}
+
+# By number, for stock looks through all functions for every name.
+thousand() {
+	seq 10 $(($(cut -d' ' -f1 dyn_ftrace_total_info) / 1010)) 1000000 |
+		head -n 1000
+}
+
+thousand_steps() {
+	thousand | step thousand-filter set_ftrace_filter
+	step thousand-on current_tracer function
+	step thousand-off current_tracer nop
+	echo > set_ftrace_filter
+}
+
+# A second user of functions that are traced already.
+second_steps() {
+	mkdir instances/second
+	echo function > current_tracer
+	step second-on instances/second/current_tracer function
+	step second-off instances/second/current_tracer nop
+	echo nop > current_tracer
+	thousand > set_ftrace_filter
+	thousand > instances/second/set_ftrace_filter
+	echo function > current_tracer
+	step second-thousand-on instances/second/current_tracer function
+	step second-thousand-off instances/second/current_tracer nop
+	echo nop > current_tracer
+	echo > set_ftrace_filter
+	rmdir instances/second
+}
+
+# Right behind the call that ftrace uses, which an ENDBR may come before.
+place_probes() {
+	placed=0
+	tr -d '\r' < available_filter_functions | grep -v '[].[]' |
+		awk 'NR % 40 == 0' > /tmp/candidates
+	while read -r name && [ $placed -lt 300 ]; do
+		for at in 9 5; do
+			echo "p:bench/b$placed $name+$at" >> kprobe_events ||
+				continue
+			placed=$((placed + 1))
+			break
+		done
+	done < /tmp/candidates 2> /dev/null
+	tell "probes $placed"
+}
+
+kprobe_steps() {
+	step kprobes-enable events/bench/enable 1
+	mark settle kprobes-optimise > "$results"
+	tell "optimised $(grep -c OPTIMIZED /sys/kernel/debug/kprobes/list)"
+	step kprobes-disable events/bench/enable 0
+	mark settle kprobes-unoptimise > "$results"
+}
+
+busy_steps() {
+	busy_start
+	sleep 0.1
+	step busy-on current_tracer function
+	sleep 0.1
+	step busy-off current_tracer nop
+	busy_stop
+}
+
+wanted kprobes && place_probes
+for round in $(seq 0 "$bench_rounds"); do
+	tell "round $round"
+	mark nothing nothing > "$results"
+	wanted function && function_steps
+	wanted graph && graph_steps
+	wanted one && one_steps
+	wanted thousand && thousand_steps
+	wanted second && second_steps
+	wanted busy && busy_steps
+	wanted kprobes && kprobe_steps
+done
