@@ -22,16 +22,18 @@ def split_fields(words):
     return {key: int(value) for key, value in (w.split("=", 1) for w in words)}
 
 
-def read_marks(path):
-    """Returns [(mark, instructions, int3, window)] as the plugin wrote them."""
-    if not os.path.exists(path):
-        return None
-    with open(path, encoding="ascii") as marks:
-        return [tuple(int(n) for n in line.split()) for line in marks]
+def read_lines(path, name):
+    """Returns the lines of a file, as lists of words; none if it is not there."""
+    name = os.path.join(path, name)
+    if not os.path.exists(name):
+        return []
+    with open(name, encoding="ascii", errors="replace") as lines:
+        return [words for words in map(str.split, lines) if words]
 
 
 def add_counts(fields, marks):
     """Adds what lies between the pairs of marks of one step."""
+    marks = [[int(n) for n in m] for m in marks]
     begins, ends = marks[0::2], marks[1::2]
     if [m[0] for m in begins + ends] != [1] * len(begins) + [2] * len(ends):
         sys.exit("bench-report: marks out of order: is something else setting marks?")
@@ -43,35 +45,29 @@ def add_counts(fields, marks):
 def read_boot(path):
     """Returns ({step: [fields of a round]}, {property: value})."""
     steps, about = {}, {}
-    marks = read_marks(os.path.join(path, "marks"))
+    marks = read_lines(path, "marks")
     counting = False
     at = 0
-    with open(os.path.join(path, "results"), encoding="ascii") as results:
-        for line in results:
-            what, *words = line.split()
-            if what == "round":
-                counting = words[0] != "0"
-            elif what == "step":
-                fields = split_fields(words[1:])
-                pairs = fields.pop("pairs")
-                if marks is not None:
-                    add_counts(fields, marks[at:at + 2 * pairs])
-                    at += 2 * pairs
-                if counting:
-                    steps.setdefault(words[0], []).append(fields)
-            elif what == "load":
-                about.update(w.split("=", 1) for w in words)
-            elif what == "failed":
-                sys.exit(f"bench-report: the guest failed at {words[0]}: see {path}/console")
-            elif what == "missing":
-                about.setdefault("missing", []).append(words[0])
-            elif what == "done":
-                about["ended"] = "well"
-            elif words:
-                about[what] = words[0]
-    if "ended" not in about:
-        with open(os.path.join(path, "ended"), encoding="ascii") as ended:
-            about["ended"] = ended.read().strip()
+    for what, *words in sum((read_lines(path, name)
+                             for name in ("load", "results", "ended")), []):
+        if what == "round":
+            counting = words[0] != "0"
+        elif what == "step":
+            fields = split_fields(words[1:])
+            pairs = fields.pop("pairs")
+            if marks:
+                add_counts(fields, marks[at:at + 2 * pairs])
+                at += 2 * pairs
+            if counting:
+                steps.setdefault(words[0], []).append(fields)
+        elif what == "load":
+            about.update(w.split("=", 1) for w in words)
+        elif what == "failed":
+            sys.exit(f"bench-report: the guest failed at {words[0]}: see {path}console.log")
+        elif what == "missing":
+            about.setdefault("missing", []).append(words[0])
+        elif words:
+            about[what] = words[0]
     return steps, about
 
 

@@ -127,7 +127,9 @@ kvm) args+=(-accel kvm) ;;
 esac
 [ -z "$icount" ] || args+=(-icount "$icount")
 
-cmdline="console=ttyS0 loglevel=8 oops=panic panic=-1 $append"
+level=8
+[ -z "$interactive" ] || level=4
+cmdline="console=ttyS0 loglevel=$level oops=panic panic=-1 $append"
 case $root in
 busybox) args+=(-initrd "$build/initramfs.gz") ;;
 host)

@@ -29,7 +29,8 @@ check()
 		return 0
 	fi
 	sed 's/^/# /' "$log" | tail -n 25
-	fail "$name" "$(grep -v '^$' "$log" | tail -n 1)"
+	# checkpatch's first complaint, or anyone's last word
+	fail "$name" "$(grep -m1 -E '^(ERROR|WARNING|CHECK): ' "$log" || grep -v '^$' "$log" | tail -n 1)"
 	return 1
 }
 

@@ -13,6 +13,7 @@
 #include <linux/ftrace.h>
 #include <linux/memory.h>
 #include <linux/uaccess.h>
+#include <linux/unaligned.h>
 
 #include <asm/nops.h>
 #include <asm/text-patching.h>
@@ -115,7 +116,7 @@ static struct dyn_ftrace *hash_walk_rec(struct ftrace_hash_walk *walk)
 		}
 
 		/* A filter may name functions of a module that is gone. */
-		rec = ftrace_lookup_rec(walk->entry->ip, walk->entry->ip);
+		rec = lookup_rec(walk->entry->ip, walk->entry->ip);
 		if (rec && rec->ip == walk->entry->ip &&
 		    !(walk->done && ftrace_lookup_ip(walk->done, rec->ip)))
 			return rec;
@@ -128,38 +129,28 @@ static struct dyn_ftrace *hash_walk_rec(struct ftrace_hash_walk *walk)
 /**
  * ftrace_hash_walk_start - begin to walk the records of a filter
  * @walk:	where the walk is
- * @hash:	the functions; NULL for all records there are
+ * @hash:	the functions
  * @other:	more functions, or NULL; each record comes once
  *
- * Context: ftrace_lock held, and only one walk of all records at a time.
+ * Context: ftrace_lock held.
  * Return: the first record, or NULL if there is none.
  */
 struct dyn_ftrace *ftrace_hash_walk_start(struct ftrace_hash_walk *walk,
 					  struct ftrace_hash *hash, struct ftrace_hash *other)
 {
 	*walk = (struct ftrace_hash_walk){ .hash = hash, .next_hash = other };
-
-	if (hash)
-		return hash_walk_rec(walk);
-
-	walk->iter = ftrace_rec_iter_start();
-	return walk->iter ? ftrace_rec_iter_record(walk->iter) : NULL;
+	return hash_walk_rec(walk);
 }
 
 /**
  * ftrace_hash_walk_next - the next record of a filter
  * @walk:	where the walk is
  *
- * Context: as ftrace_hash_walk_start().
+ * Context: ftrace_lock held.
  * Return: the record, or NULL after the last.
  */
 struct dyn_ftrace *ftrace_hash_walk_next(struct ftrace_hash_walk *walk)
 {
-	if (!walk->hash) {
-		walk->iter = ftrace_rec_iter_next(walk->iter);
-		return walk->iter ? ftrace_rec_iter_record(walk->iter) : NULL;
-	}
-
 	walk->entry = hlist_entry_safe(walk->entry->hlist.next, struct ftrace_func_entry, hlist);
 	return hash_walk_rec(walk);
 }
@@ -168,97 +159,92 @@ struct dyn_ftrace *ftrace_hash_walk_next(struct ftrace_hash_walk *walk)
 #define CHUNK_SITES	64
 
 /* What a site holds: a call of @addr, or a NOP if there is none. */
-static void site_insn(u8 *insn, unsigned long ip, unsigned long addr)
+static __always_inline u64 site_code(unsigned long ip, unsigned long addr)
 {
-	if (addr)
-		__text_gen_insn(insn, CALL_INSN_OPCODE, (void *)ip, (void *)addr, CALL_INSN_SIZE);
-	else
-		memcpy(insn, x86_nops[MCOUNT_INSN_SIZE], MCOUNT_INSN_SIZE);
+	if (!addr)
+		return get_unaligned((const u32 *)x86_nops[MCOUNT_INSN_SIZE]) |
+		       (u64)x86_nops[MCOUNT_INSN_SIZE][4] << 32;
+
+	return CALL_INSN_OPCODE | (u64)(u32)(addr - ip - MCOUNT_INSN_SIZE) << 8;
 }
 
 /*
- * Find out what @rec's site is to be changed to, and from what.
+ * What ftrace_test_record() would say. It need only be asked about a site that
+ * calls and goes on to call: whether it does so in another way.
+ */
+static __always_inline int rec_change(struct dyn_ftrace *rec, bool enable)
+{
+	bool use = enable && ftrace_rec_count(rec);
+
+	if (rec->flags & FTRACE_FL_DISABLED)
+		return FTRACE_UPDATE_IGNORE;
+
+	if (!(rec->flags & FTRACE_FL_ENABLED))
+		return use ? FTRACE_UPDATE_MAKE_CALL : FTRACE_UPDATE_IGNORE;
+
+	return use ? ftrace_test_record(rec, enable) : FTRACE_UPDATE_MAKE_NOP;
+}
+
+/* What is at a record's site now, if the record is right. */
+static __always_inline u64 site_now(struct dyn_ftrace *rec)
+{
+	return site_code(rec->ip, rec->flags & FTRACE_FL_ENABLED ? ftrace_get_addr_curr(rec) : 0);
+}
+
+/*
+ * Compare a site that has to change with what its record says. If ftrace's
+ * records are wrong, what they point to may not even be mapped.
  *
- * Return: false if it stays as it is.
+ * Return: 0, or an error, that has been reported.
  */
-static bool site_change(struct dyn_ftrace *rec, bool enable, struct text_poke_site *site)
+static __always_inline int verify_rec(struct dyn_ftrace *rec, bool enable)
 {
-	unsigned long old = 0, new = 0;
+	union text_poke_code now = {}, expected;
+	int ret = -EINVAL;
 
-	switch (ftrace_test_record(rec, enable)) {
-	case FTRACE_UPDATE_MAKE_CALL:
-		new = ftrace_get_addr_new(rec);
-		break;
-	case FTRACE_UPDATE_MODIFY_CALL:
-		old = ftrace_get_addr_curr(rec);
-		new = ftrace_get_addr_new(rec);
-		break;
-	case FTRACE_UPDATE_MAKE_NOP:
-		old = ftrace_get_addr_curr(rec);
-		break;
-	default:
-		return false;
-	}
+	if (rec_change(rec, enable) == FTRACE_UPDATE_IGNORE)
+		return 0;
 
-	site->addr = (void *)rec->ip;
-	site->len = MCOUNT_INSN_SIZE;
-	site_insn(site->old, rec->ip, old);
-	site_insn(site->text, rec->ip, new);
-	return true;
-}
-
-/*
- * Whether the site is as it is expected to be. If ftrace's records are wrong,
- * what they point to may not be mapped at all.
- */
-static int site_verify(const struct text_poke_site *site)
-{
-	u8 now[MCOUNT_INSN_SIZE];
-	int ret = 0;
+	expected.word = site_now(rec);
 
 	pagefault_disable();
-	__get_kernel_nofault(now, site->addr, u32, fault);
-	__get_kernel_nofault(now + sizeof(u32), site->addr + sizeof(u32), u8, fault);
-	if (memcmp(now, site->old, MCOUNT_INSN_SIZE))
-		ret = -EINVAL;
+	__get_kernel_nofault(now.insn, (void *)rec->ip, u32, fault);
+	__get_kernel_nofault(now.insn + sizeof(u32), (void *)rec->ip + sizeof(u32), u8, fault);
 	pagefault_enable();
-	return ret;
+
+	if (likely(now.word == expected.word))
+		return 0;
+	goto bug;
 
 fault:
 	pagefault_enable();
-	return -EFAULT;
+	ret = -EFAULT;
+bug:
+	ftrace_expected = expected.insn;
+	ftrace_bug(ret, rec);
+	ftrace_expected = NULL;
+	return ret;
 }
 
 /* What is being changed, in chunks; too large for the stack, under text_mutex. */
 static struct text_poke_site chunk[CHUNK_SITES];
 static unsigned int nr_chunk;
 
-static int verify_rec(struct dyn_ftrace *rec, bool enable)
+static __always_inline int queue_rec(struct dyn_ftrace *rec, bool enable)
 {
-	struct text_poke_site site;
-	int ret;
+	struct text_poke_site *site = &chunk[nr_chunk];
+	int change = rec_change(rec, enable), ret = 0;
 
-	if (!site_change(rec, enable, &site))
+	if (change == FTRACE_UPDATE_IGNORE)
 		return 0;
 
-	ret = site_verify(&site);
-	if (ret) {
-		ftrace_expected = site.old;
-		ftrace_bug(ret, rec);
-		ftrace_expected = NULL;
-	}
-
-	return ret;
-}
-
-static int queue_rec(struct dyn_ftrace *rec, bool enable)
-{
-	int ret = 0;
-
-	if (!site_change(rec, enable, &chunk[nr_chunk]))
-		return 0;
-
+	site->addr = (void *)rec->ip;
+	site->len = MCOUNT_INSN_SIZE;
+	site->old.word = site_now(rec);
+	site->new.word = site_code(rec->ip, change == FTRACE_UPDATE_MAKE_NOP ? 0 :
+					    ftrace_get_addr_new(rec));
 	ftrace_update_record(rec, enable);
+
 	if (++nr_chunk == CHUNK_SITES) {
 		ret = text_poke_queue_sites(chunk, nr_chunk);
 		nr_chunk = 0;
@@ -271,21 +257,20 @@ static int queue_rec(struct dyn_ftrace *rec, bool enable)
 static __always_inline int for_each_change(int (*func)(struct dyn_ftrace *rec, bool enable),
 					   bool enable)
 {
-	struct ftrace_rec_iter *iter;
+	struct ftrace_page *pg;
 	unsigned int i;
-	int ret = 0;
+	int n, ret = 0;
 
-	if (walk_all || !enable) {
-		for_ftrace_rec_iter(iter) {
-			ret = func(ftrace_rec_iter_record(iter), enable);
-			if (ret)
-				break;
-		}
+	if (!walk_all && enable) {
+		for (i = 0; i < nr_noted && !ret; i++)
+			ret = func(noted[i], enable);
 		return ret;
 	}
 
-	for (i = 0; i < nr_noted && !ret; i++)
-		ret = func(noted[i], enable);
+	for (pg = ftrace_pages_start; pg && !ret; pg = pg->next) {
+		for (n = 0; n < pg->index && !ret; n++)
+			ret = func(&pg->records[n], enable);
+	}
 
 	return ret;
 }

@@ -8,21 +8,30 @@
 #ifndef _KERNEL_TRACE_FTRACE_BATCH_H
 #define _KERNEL_TRACE_FTRACE_BATCH_H
 
-#ifdef CONFIG_X86_TEXT_PATCH
+/* Records, sorted by address; the core kernel's come first. */
+struct ftrace_page {
+	struct ftrace_page	*next;
+	struct dyn_ftrace	*records;
+	int			index;
+	int			order;
+};
 
-struct dyn_ftrace *ftrace_lookup_rec(unsigned long start, unsigned long end);
+extern struct ftrace_page *ftrace_pages_start;
+
+struct dyn_ftrace *lookup_rec(unsigned long start, unsigned long end);
+
+#ifdef CONFIG_X86_TEXT_PATCH
 
 bool ftrace_batch_note(struct dyn_ftrace *rec);
 bool ftrace_batch_pending(void);
 bool ftrace_batch_walks(void);
 
-/* Where a walk is: in the entries of one or two hashes, or in all records. */
+/* Where a walk is in the entries of one or two hashes. */
 struct ftrace_hash_walk {
 	struct ftrace_hash	*hash;
 	struct ftrace_hash	*next_hash;
 	struct ftrace_hash	*done;
 	struct ftrace_func_entry *entry;
-	struct ftrace_rec_iter	*iter;
 	int			bucket;
 };
 
@@ -32,14 +41,24 @@ struct dyn_ftrace *ftrace_hash_walk_next(struct ftrace_hash_walk *walk);
 
 /*
  * The records of the functions in @hash, and of those in @other that are not
- * in @hash; all records if @hash is NULL. Ends with while_for_each_ftrace_rec().
+ * in @hash; all records if @hash is NULL. Ends with while_for_each_ftrace_rec(),
+ * so it is two loops: over pages of records, and over the records of each; what
+ * is found by look-up is as if it were all on one page.
  */
 #define do_for_each_hash_rec(pg, rec, hash, other)				\
-	{									\
+	for (pg = ftrace_pages_start; pg; pg = (hash) ? NULL : pg->next) {	\
 		struct ftrace_hash_walk _____walk;				\
-		(void)(pg);							\
-		for (rec = ftrace_hash_walk_start(&_____walk, hash, other);	\
-		     rec; rec = ftrace_hash_walk_next(&_____walk)) {
+		int _____i = 0;							\
+		for (rec = (hash) ? ftrace_hash_walk_start(&_____walk, hash, other) :	\
+				    ftrace_page_rec(pg, 0);			\
+		     rec;							\
+		     rec = (hash) ? ftrace_hash_walk_next(&_____walk) :		\
+				    ftrace_page_rec(pg, ++_____i)) {
+
+static inline struct dyn_ftrace *ftrace_page_rec(const struct ftrace_page *pg, int i)
+{
+	return i < pg->index ? &pg->records[i] : NULL;
+}
 
 #else
 

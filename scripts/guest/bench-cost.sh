@@ -1,6 +1,11 @@
+#!/bin/sh
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=sh disable=SC2154 # variables come from bench-init.sh
-# What one switch costs. Each group of steps leaves the kernel as it found it.
+# shellcheck shell=dash
+# In the guest: what one switch costs. Each group of steps leaves the kernel as
+# it found it.
+
+# shellcheck source=scripts/guest/bench-common.sh
+. ./bench-common.sh
 
 function_steps() {
 	step function-on current_tracer function
@@ -21,8 +26,8 @@ one_steps() {
 
 # By number, for stock looks through all functions for every name.
 thousand() {
-	seq 10 $(($(cut -d' ' -f1 dyn_ftrace_total_info) / 1010)) 1000000 |
-		head -n 1000
+	every=$(($(call_sites) / 1010))
+	seq $every $every $((every * 1000))
 }
 
 thousand_steps() {
@@ -52,8 +57,9 @@ second_steps() {
 # Right behind the call that ftrace uses, which an ENDBR may come before.
 place_probes() {
 	placed=0
-	tr -d '\r' < available_filter_functions | grep -v '[].[]' |
-		awk 'NR % 40 == 0' > /tmp/candidates
+	awk -v every="$(($(call_sites) / 400))" \
+		'NR % every == 0 && $2 == "" && $1 !~ /[.]/ { print $1 }' \
+		available_filter_functions > /tmp/candidates
 	while read -r name && [ $placed -lt 300 ]; do
 		for at in 9 5; do
 			echo "p:bench/b$placed $name+$at" >> kprobe_events ||
@@ -67,12 +73,13 @@ place_probes() {
 
 kprobe_steps() {
 	step kprobes-enable events/bench/enable 1
-	mark settle kprobes-optimise > "$results"
+	mark settle kprobes-optimise
 	tell "optimised $(grep -c OPTIMIZED /sys/kernel/debug/kprobes/list)"
 	step kprobes-disable events/bench/enable 0
-	mark settle kprobes-unoptimise > "$results"
+	mark settle kprobes-unoptimise
 }
 
+# For the traps that other programs run into; their instructions count too.
 busy_steps() {
 	busy_start
 	sleep 0.1
@@ -82,15 +89,14 @@ busy_steps() {
 	busy_stop
 }
 
-wanted kprobes && place_probes
-for round in $(seq 0 "$bench_rounds"); do
+! wanted kprobe || place_probes
+for round in $(seq 0 "$rounds"); do
 	tell "round $round"
-	mark nothing nothing > "$results"
-	wanted function && function_steps
-	wanted graph && graph_steps
-	wanted one && one_steps
-	wanted thousand && thousand_steps
-	wanted second && second_steps
-	wanted busy && busy_steps
-	wanted kprobes && kprobe_steps
+	mark nothing nothing
+	for group in function graph one thousand second busy kprobe; do
+		wanted $group || continue
+		say "round $round of $rounds, $group"
+		${group}_steps
+	done
 done
+tell "done"

@@ -101,7 +101,7 @@ static void count_traps(struct text_poke_traps *sum)
  */
 #define WINDOW_PAGES	16
 #define WINDOW_PTES	(WINDOW_PAGES + 1)
-#define WINDOW_SITES	256
+#define WINDOW_SITES	208
 
 __ro_after_init struct mm_struct *poking_mm;
 __ro_after_init unsigned long poking_addr;
@@ -109,7 +109,8 @@ static __ro_after_init pte_t *poking_ptes;
 
 struct text_poke_window {
 	unsigned long	 base;		/* text page that poking_addr stands for */
-	unsigned long	 mapped;	/* one bit for each page, from base on */
+	u64		 mapped;	/* one bit for each page, from base on */
+	bool		 holes;		/* not all of them are */
 	struct mm_struct *prev_mm;
 	unsigned long	 irq_flags;
 	u64		 opened;
@@ -149,22 +150,11 @@ void __init poking_init(void)
 	pte_unmap_unlock(poking_ptes, ptl);
 }
 
-/*
- * Find the page frame behind a text address. Code in modules, trampolines and
- * the BPF JIT may be mapped by small or large pages.
- *
- * Return: 0, -EFAULT if nothing is mapped there, -EACCES if what is mapped must
- * be executable and is not.
- */
-static int text_pfn(unsigned long addr, bool executable, unsigned long *pfn)
+/* text_pfn() for code in modules, trampolines and the BPF JIT, mapped by small or large pages. */
+static int mapped_pfn(unsigned long addr, bool executable, unsigned long *pfn)
 {
 	unsigned int level;
 	pte_t *pte;
-
-	if (__is_kernel_text(addr)) {
-		*pfn = PHYS_PFN(__pa_symbol(addr));
-		return 0;
-	}
 
 	if (addr < TASK_SIZE_MAX || !__is_canonical_address(addr, boot_cpu_data.x86_virt_bits))
 		return -EFAULT;
@@ -178,15 +168,29 @@ static int text_pfn(unsigned long addr, bool executable, unsigned long *pfn)
 	switch (level) {
 	case PG_LEVEL_4K:
 		*pfn = pte_pfn(*pte);
-		break;
+		return 0;
 	case PG_LEVEL_2M:
 		*pfn = pmd_pfn(*(pmd_t *)pte) + PHYS_PFN(addr & ~PMD_MASK);
-		break;
+		return 0;
 	default:
 		/* Neither text nor anything that is loaded as text. */
 		return -EFAULT;
 	}
+}
 
+/*
+ * Find the page frame behind a text address. Inlined, as it is needed for each
+ * of the kernel's own text pages while breakpoints are planted.
+ *
+ * Return: 0, -EFAULT if nothing is mapped there, -EACCES if what is mapped must
+ * be executable and is not.
+ */
+static __always_inline int text_pfn(unsigned long addr, bool executable, unsigned long *pfn)
+{
+	if (!__is_kernel_text(addr))
+		return mapped_pfn(addr, executable, pfn);
+
+	*pfn = PHYS_PFN(__pa_symbol(addr));
 	return 0;
 }
 
@@ -197,35 +201,47 @@ static __always_inline unsigned int window_index(const struct text_poke_window *
 }
 
 /*
- * Map the page of @addr. The mm is loaded nowhere, so it does not matter how
- * long this takes, nor whether it is interrupted.
+ * Let the window show text from @first to @last, or as much of it as it can
+ * hold. Between modules there are pages that are not mapped: those stay holes.
+ * The mm is loaded nowhere, so it does not matter how long this takes, nor
+ * whether it is interrupted.
  */
-static __always_inline int window_map(struct text_poke_window *window, unsigned long addr)
+static void window_map(struct text_poke_window *window, unsigned long first, unsigned long last)
 {
-	unsigned int index = window_index(window, addr);
+	unsigned int index, pages;
 	unsigned long pfn;
-	int ret;
 
-	if (window->mapped & BIT(index))
-		return 0;
+	window->base = first & PAGE_MASK;
+	window->mapped = 0;
+	pages = min(window_index(window, last) + 1, WINDOW_PTES);
 
-	ret = text_pfn(addr, false, &pfn);
-	if (ret)
-		return ret;
+	for (index = 0; index < pages; index++) {
+		if (text_pfn(window->base + index * PAGE_SIZE, false, &pfn))
+			continue;
 
-	/* Not global, as it is flushed with the mm. */
-	set_pte(poking_ptes + index,
-		pfn_pte(pfn, __pgprot(pgprot_val(PAGE_KERNEL) & ~_PAGE_GLOBAL)));
-	window->mapped |= BIT(index);
-	stats.pages++;
-	return 0;
+		/* Not global, as it is flushed with the mm. */
+		set_pte(poking_ptes + index,
+			pfn_pte(pfn, __pgprot(pgprot_val(PAGE_KERNEL) & ~_PAGE_GLOBAL)));
+		window->mapped |= BIT_ULL(index);
+	}
+
+	window->holes = window->mapped != GENMASK_ULL(pages - 1, 0);
+	stats.pages += pages;
+}
+
+static __always_inline bool window_shows(const struct text_poke_window *window,
+					 unsigned long first, unsigned long last)
+{
+	return window->mapped & BIT_ULL(window_index(window, first)) &&
+	       window->mapped & BIT_ULL(window_index(window, last));
 }
 
 /* Load the poking mm. IRQs stay off until window_close(). */
 static void window_open(struct text_poke_window *window)
 {
 	local_irq_save(window->irq_flags);
-	window->opened = local_clock();
+	/* Not local_clock(): tracing it would take longer than all else here. */
+	window->opened = local_clock_noinstr();
 
 	/*
 	 * A lazy CPU would come back from the poking mm with what it had
@@ -246,7 +262,7 @@ static void window_unmap(struct text_poke_window *window)
 {
 	unsigned int index;
 
-	for_each_set_bit(index, &window->mapped, WINDOW_PTES)
+	for (index = 0; index < WINDOW_PTES && window->mapped >> index; index++)
 		pte_clear(poking_mm, poking_addr + index * PAGE_SIZE, poking_ptes + index);
 }
 
@@ -266,7 +282,7 @@ static void window_close(struct text_poke_window *window)
 	if (hw_breakpoint_active())
 		hw_breakpoint_restore();
 
-	ns = local_clock() - window->opened;
+	ns = local_clock_noinstr() - window->opened;
 	local_irq_restore(window->irq_flags);
 
 	window_unmap(window);
@@ -282,27 +298,18 @@ static __always_inline void *window_ptr(const struct text_poke_window *window, u
 	return (void *)(poking_addr + (addr - window->base));
 }
 
-static __always_inline bool window_covers(const struct text_poke_window *window,
-					  unsigned long first, unsigned long last)
-{
-	return window->mapped & BIT(window_index(window, first)) &&
-	       window->mapped & BIT(window_index(window, last));
-}
-
 /*
  * There is no KASAN shadow for the window's address, so what writes to it must
  * not be instrumented: assembly, and the bare __memcpy().
  */
-static __always_inline void window_put_byte(const struct text_poke_window *window,
-					    unsigned long addr, u8 byte)
+static __always_inline void put_byte(u8 *dst, u8 byte)
 {
-	asm volatile("movb %1, %0" : "=m" (*(u8 *)window_ptr(window, addr)) : "q" (byte));
+	asm volatile("movb %1, %0" : "=m" (*dst) : "q" (byte));
 }
 
-static __always_inline void window_put_long(const struct text_poke_window *window,
-					    unsigned long addr, u32 val)
+static __always_inline void put_long(u8 *dst, u32 val)
 {
-	asm volatile("movl %1, %0" : "=m" (*(u32 *)window_ptr(window, addr)) : "r" (val));
+	asm volatile("movl %1, %0" : "=m" (*(u32 *)dst) : "r" (val));
 }
 
 typedef void window_write_t(void *dst, const void *src, size_t len);
@@ -321,20 +328,17 @@ static void window_memset(void *dst, const void *src, size_t len)
 static int poke_range(window_write_t *write, void *addr, const void *src, size_t len)
 {
 	unsigned long start = (unsigned long)addr;
-	struct text_poke_window window = { .base = start & PAGE_MASK };
-	int ret;
+	struct text_poke_window window;
 
 	/* Struct pages and the mm come up together, see poking_init(). */
 	if (WARN_ONCE(!poking_mm, "%pS: too early in boot to be patched\n", addr))
 		return -EBUSY;
 
-	ret = window_map(&window, start);
-	if (!ret && len)
-		ret = window_map(&window, start + len - 1);
-	if (ret) {
+	window_map(&window, start, start + len - 1);
+	if (window.holes) {
 		pr_err("%pS (%px): no text is mapped at this address\n", addr, addr);
 		window_unmap(&window);
-		return ret;
+		return -EFAULT;
 	}
 
 	window_open(&window);
@@ -513,9 +517,9 @@ void __init_or_module text_poke_early(void *addr, const void *opcode, size_t len
  * with a 32-bit displacement is kept as the one with an 8-bit displacement.
  */
 struct text_poke_insn_desc {
+	s32	disp;		/* relative to the end of the instruction */
 	u8	opcode;		/* CALL, RET, JMP8, INT3, or 0x70 | condition */
 	u8	len;
-	s32	disp;		/* relative to the end of the instruction */
 };
 
 #define JCC8_INSN_OPCODE	0x70
@@ -543,7 +547,7 @@ static __always_inline unsigned int nop_operand_len(u8 modrm)
 
 /*
  * Decode the instruction at @p, whose first byte was read as @first. No byte
- * past its end is read.
+ * past its end is read, and none but the first eight.
  *
  * Return: false if this is nothing that can be emulated.
  */
@@ -590,7 +594,7 @@ static __always_inline bool decode_insn(u8 first, const u8 *p, struct text_poke_
 
 	/* NOPs, as asm/nops.h and compilers make them. */
 	desc->opcode = JMP8_INSN_OPCODE;
-	while ((c == 0x66 || c == 0x2e) && i < 8)
+	while ((c == 0x66 || c == 0x2e) && i < 4)
 		c = p[++i];
 
 	if (c == 0x90) {
@@ -607,22 +611,22 @@ static __always_inline bool decode_insn(u8 first, const u8 *p, struct text_poke_
 
 /* Do what the instruction at @ip does. */
 static __always_inline void emulate_insn(struct pt_regs *regs, unsigned long ip,
-					 u8 opcode, u8 len, s32 disp)
+					 const struct text_poke_insn_desc *desc)
 {
-	unsigned long next = ip + len;
+	unsigned long next = ip + desc->len;
 
-	switch (opcode) {
+	switch (desc->opcode) {
 	case CALL_INSN_OPCODE:
-		int3_emulate_call(regs, next + disp);
+		int3_emulate_call(regs, next + desc->disp);
 		break;
 	case RET_INSN_OPCODE:
 		int3_emulate_ret(regs);
 		break;
 	case JMP8_INSN_OPCODE:
-		int3_emulate_jmp(regs, next + disp);
+		int3_emulate_jmp(regs, next + desc->disp);
 		break;
 	default:
-		int3_emulate_jcc(regs, opcode & 0x0f, next, disp);
+		int3_emulate_jcc(regs, desc->opcode & 0x0f, next, desc->disp);
 		break;
 	}
 }
@@ -633,17 +637,15 @@ static __always_inline void emulate_insn(struct pt_regs *regs, unsigned long ip,
  * @order lists them by address.
  */
 #define SLOT_SITES_MIN	64U
-#define SLOT_SITES_MAX	2048U
+#define SLOT_SITES_MAX	1024U
 
 struct text_poke_loc {
-	s32	rel_addr;	/* from _stext */
-	s32	disp;		/* the instruction to be emulated ... */
-	u8	opcode;
-	u8	insn_len;
-	u8	len;		/* ... and the bytes to be written */
-	bool	checked;	/* @old is what the caller expects */
-	u8	old[TEXT_POKE_MAX_INSN_SIZE];
-	u8	text[TEXT_POKE_MAX_INSN_SIZE];
+	s32			rel_addr;	/* from _stext */
+	struct text_poke_insn_desc emulate;
+	u8			len;
+	bool			checked;	/* @old is what the caller expects */
+	union text_poke_code	old;
+	union text_poke_code	new;
 };
 
 struct text_poke_slot {
@@ -735,7 +737,7 @@ static __always_inline bool emulate_stale(struct pt_regs *regs, unsigned long ip
 	if (!decode_insn(first, (const u8 *)ip, &desc))
 		return false;
 
-	emulate_insn(regs, ip, desc.opcode, desc.len, desc.disp);
+	emulate_insn(regs, ip, &desc);
 	return true;
 }
 
@@ -779,10 +781,10 @@ noinstr int poke_int3_handler(struct pt_regs *regs)
 	}
 
 	/* Somebody wants a breakpoint there, and wants to handle it. */
-	if (loc->opcode == INT3_INSN_OPCODE)
+	if (loc->emulate.opcode == INT3_INSN_OPCODE)
 		return 0;
 
-	emulate_insn(regs, ip, loc->opcode, loc->insn_len, loc->disp);
+	emulate_insn(regs, ip, &loc->emulate);
 	raw_cpu_inc(text_poke_traps.emulated);
 	return 1;
 }
@@ -797,6 +799,7 @@ static unsigned int batch_max;			/* sysctl, 0: no limit but SLOT_SITES_MAX */
 
 static unsigned int filling;			/* the slot that text_poke_queue() fills */
 static int queue_error;				/* what text_poke_finish() will return */
+static s32 queued_end = S32_MIN;		/* no queued site lies behind this */
 
 static struct text_poke_batch {
 	u64			begin;		/* 0: nothing is under way */
@@ -817,7 +820,7 @@ static __always_inline unsigned int batch_limit(void)
  */
 static void batch_adapt(unsigned int sites, unsigned long traps)
 {
-	unsigned long worth_it = 16 + 8 * num_online_cpus();
+	unsigned long worth_it = 16 * (1 + num_online_cpus());
 
 	/* A few sites say nothing about a batch of many. */
 	if (sites < SLOT_SITES_MIN)
@@ -829,6 +832,26 @@ static void batch_adapt(unsigned int sites, unsigned long traps)
 		batch_size = min(batch_size * 2, SLOT_SITES_MAX);
 }
 
+/* The bytes of a word that an instruction fills. */
+static __always_inline u64 insn_mask(unsigned int len)
+{
+	return GENMASK_ULL(8 * len - 1, 0);
+}
+
+/* Read an instruction, in one go if the page it begins on is long enough for that. */
+static __always_inline u64 read_insn(const u8 *text, unsigned int len)
+{
+	union text_poke_code code = {};
+	unsigned int i;
+
+	if (offset_in_page(text) <= PAGE_SIZE - sizeof(code))
+		return get_unaligned((const u64 *)text);
+
+	for (i = 0; i < len; i++)
+		code.insn[i] = text[i];
+	return code.word;
+}
+
 /*
  * Compare every site with what the caller expects there, before the first of
  * the slot is written.
@@ -836,14 +859,14 @@ static void batch_adapt(unsigned int sites, unsigned long traps)
 static int slot_verify(struct text_poke_slot *slot)
 {
 	unsigned long page = 0, pfn;
-	unsigned int i, j;
+	unsigned int i;
+	u64 now;
 	int ret;
 
 	for (i = 0; i < slot->nr; i++) {
 		struct text_poke_loc *loc = slot_loc(slot, i);
 		unsigned long addr = loc_addr(loc);
 		const u8 *text = (const u8 *)addr;
-		bool differs = false;
 
 		/* Pages up to @page are known to be text. */
 		for (page = max(page, addr & PAGE_MASK); page < addr + loc->len; page += PAGE_SIZE) {
@@ -855,16 +878,12 @@ static int slot_verify(struct text_poke_slot *slot)
 			}
 		}
 
-		for (j = 0; j < loc->len; j++) {
-			if (loc->checked)
-				differs |= loc->old[j] != text[j];
-			else
-				loc->old[j] = text[j];
-		}
-
-		if (differs) {
+		now = read_insn(text, loc->len);
+		if (!loc->checked) {
+			loc->old.word = now;
+		} else if ((now ^ loc->old.word) & insn_mask(loc->len)) {
 			pr_err("%pS (%px) holds %*ph instead of %*ph, nothing of its slot is patched\n",
-			       text, text, loc->len, text, loc->len, loc->old);
+			       text, text, loc->len, text, loc->len, loc->old.insn);
 			return -EINVAL;
 		}
 	}
@@ -884,87 +903,82 @@ static void slot_publish(struct text_poke_slot *slot)
 /* What is written of each site in a step. */
 enum text_poke_phase { PHASE_INT3, PHASE_TAIL, PHASE_FIRST };
 
-static __always_inline bool phase_range(const struct text_poke_loc *loc, enum text_poke_phase phase,
-					unsigned long *first, unsigned long *last)
+static __always_inline bool phase_writes(const struct text_poke_loc *loc,
+					 enum text_poke_phase phase)
 {
-	*first = *last = loc_addr(loc);
-
 	switch (phase) {
 	case PHASE_INT3:
 		return true;
 	case PHASE_TAIL:
-		*first += INT3_INSN_SIZE;
-		*last += loc->len - 1;
 		return loc->len > INT3_INSN_SIZE;
 	default:
-		return loc->text[0] != INT3_INSN_OPCODE;
+		return loc->new.insn[0] != INT3_INSN_OPCODE;
 	}
 }
 
-static __always_inline void phase_write(const struct text_poke_window *window,
-					const struct text_poke_loc *loc,
+/* @dst: where the window shows the site's first byte. */
+static __always_inline void phase_write(u8 *dst, const struct text_poke_loc *loc,
 					enum text_poke_phase phase)
 {
-	unsigned long addr = loc_addr(loc);
 	unsigned int i;
 
 	switch (phase) {
 	case PHASE_INT3:
-		window_put_byte(window, addr, INT3_INSN_OPCODE);
+		put_byte(dst, INT3_INSN_OPCODE);
 		break;
 	case PHASE_TAIL:
 		if (loc->len == CALL_INSN_SIZE) {
-			window_put_long(window, addr + 1, get_unaligned((u32 *)(loc->text + 1)));
+			put_long(dst + 1, get_unaligned((const u32 *)(loc->new.insn + 1)));
 			break;
 		}
 		for (i = 1; i < loc->len; i++)
-			window_put_byte(window, addr + i, loc->text[i]);
+			put_byte(dst + i, loc->new.insn[i]);
 		break;
 	case PHASE_FIRST:
-		window_put_byte(window, addr, loc->text[0]);
+		put_byte(dst, loc->new.insn[0]);
 		break;
 	}
 }
 
 /*
- * Write one phase of all sites of a slot. Inlined, so that each phase gets loops
+ * Write one phase of all sites of a slot. Inlined, so that each phase gets a loop
  * of its own.
  *
  * Return: whether anything was to be written.
  */
 static __always_inline bool slot_write(struct text_poke_slot *slot, enum text_poke_phase phase)
 {
-	unsigned long first, last;
-	unsigned int i = 0, end;
+	const struct text_poke_loc *loc = slot_loc(slot, slot->nr - 1);
+	unsigned long end = loc_addr(loc) + loc->len;
+	unsigned int i = 0, stop;
 	bool wrote = false;
 
 	while (i < slot->nr) {
-		struct text_poke_window window = {};
+		struct text_poke_window window;
+		s32 window_end;
+		u8 *stext;
 
-		for (end = i; end < slot->nr && end - i < WINDOW_SITES; end++) {
-			if (!phase_range(slot_loc(slot, end), phase, &first, &last))
-				continue;
-			if (!window.mapped)
-				window.base = first & PAGE_MASK;
-			if (window_index(&window, first) >= WINDOW_PAGES)
-				break;
-			/* slot_verify() has found them, and text does not go while text_mutex is held. */
-			WARN_ON_ONCE(window_map(&window, first) || window_map(&window, last));
-		}
-
-		if (!window.mapped) {
-			i = end;
-			continue;
-		}
+		window_map(&window, loc_addr(slot_loc(slot, i)), end - 1);
+		window_end = window.base + WINDOW_PAGES * PAGE_SIZE - (unsigned long)_stext;
+		stext = window_ptr(&window, (unsigned long)_stext);
+		stop = min(slot->nr, i + WINDOW_SITES);
 
 		window_open(&window);
-		for (; i < end; i++) {
-			if (phase_range(slot_loc(slot, i), phase, &first, &last) &&
-			    window_covers(&window, first, last))
-				phase_write(&window, slot_loc(slot, i), phase);
+		for (; i < stop; i++) {
+			loc = slot_loc(slot, i);
+			if (loc->rel_addr >= window_end)
+				break;
+			if (!phase_writes(loc, phase))
+				continue;
+			/* slot_verify() has found its pages, but text may be gone with its module. */
+			if (unlikely(window.holes) &&
+			    !window_shows(&window, loc_addr(loc), loc_addr(loc) + loc->len - 1))
+				continue;
+
+			phase_write(stext + loc->rel_addr, loc, phase);
+			wrote = true;
 		}
 		window_close(&window);
-		wrote = true;
 	}
 
 	return wrote;
@@ -985,8 +999,8 @@ static void slot_emit_perf(struct text_poke_slot *slot)
 	for (i = 0; i < slot->nr; i++) {
 		const struct text_poke_loc *loc = slot_loc(slot, i);
 
-		perf_event_text_poke((void *)loc_addr(loc), loc->old, loc->len,
-				     loc->text, loc->len);
+		perf_event_text_poke((void *)loc_addr(loc), loc->old.insn, loc->len,
+				     loc->new.insn, loc->len);
 	}
 }
 
@@ -1002,9 +1016,9 @@ static void slot_write_early(struct text_poke_slot *slot)
 		unsigned long addr = loc_addr(loc);
 
 		if (__is_kernel_text(addr) || is_kernel_inittext(addr))
-			__memcpy((void *)addr, loc->text, loc->len);
+			__memcpy((void *)addr, loc->new.insn, loc->len);
 		else
-			poke_any(window_memcpy, (void *)addr, loc->text, loc->len);
+			poke_any(window_memcpy, (void *)addr, loc->new.insn, loc->len);
 	}
 	sync_core();
 	local_irq_restore(flags);
@@ -1115,6 +1129,7 @@ static int pipeline_drain(void)
 	while (slots[(filling + 1) % NR_SLOTS].nr || slots[(filling + 2) % NR_SLOTS].nr)
 		pipeline_step();
 
+	queued_end = S32_MIN;
 	return ret;
 }
 
@@ -1156,25 +1171,12 @@ static bool slot_overlaps(struct text_poke_slot *slot, s32 rel_addr, unsigned in
 	return pos && slot_loc(slot, pos - 1)->rel_addr + slot_loc(slot, pos - 1)->len > rel_addr;
 }
 
-/* Whether an address lies behind all of a slot, as it does when sites come in order. */
-static __always_inline bool slot_precedes(struct text_poke_slot *slot, s32 rel_addr)
-{
-	struct text_poke_loc *last;
-
-	if (!slot->nr)
-		return true;
-
-	last = slot_loc(slot, slot->nr - 1);
-	return last->rel_addr + last->len <= rel_addr;
-}
-
 /* Find out what the handler shall emulate, and whether it can. */
-static __always_inline int loc_init(struct text_poke_loc *loc, unsigned long addr, const u8 *text,
-				    unsigned int len, const u8 *old, const u8 *emulate)
+static __always_inline int loc_init(struct text_poke_loc *loc, unsigned long addr,
+				    const union text_poke_code *new, unsigned int len,
+				    const union text_poke_code *old,
+				    const union text_poke_code *emulate)
 {
-	/* decode_insn() may look at more than a bad instruction's length. */
-	u8 buf[16] = {};
-	struct text_poke_insn_desc desc;
 	long rel_addr = addr - (unsigned long)_stext;
 	unsigned int i;
 
@@ -1183,98 +1185,121 @@ static __always_inline int loc_init(struct text_poke_loc *loc, unsigned long add
 		return -EFAULT;
 	if (!len || len > TEXT_POKE_MAX_INSN_SIZE)
 		return -EINVAL;
-
-	for (i = 0; i < len; i++)
-		buf[i] = emulate ? emulate[i] : text[i];
-
-	if (!decode_insn(buf[0], buf, &desc) || desc.len > len)
+	if (!decode_insn(emulate->insn[0], emulate->insn, &loc->emulate))
 		return -EINVAL;
 
-	switch (buf[0]) {
-	case RET_INSN_OPCODE:
-	case JMP8_INSN_OPCODE:
-	case JMP32_INSN_OPCODE:
-		/* What follows these is never executed; by convention that is INT3. */
-		for (i = desc.len; i < len; i++) {
-			if (buf[i] != INT3_INSN_OPCODE)
-				return -EINVAL;
+	if (loc->emulate.len != len) {
+		switch (emulate->insn[0]) {
+		case RET_INSN_OPCODE:
+		case JMP8_INSN_OPCODE:
+		case JMP32_INSN_OPCODE:
+			/* What follows these is never executed; by convention that is INT3. */
+			for (i = loc->emulate.len; i < len; i++) {
+				if (emulate->insn[i] != INT3_INSN_OPCODE)
+					return -EINVAL;
+			}
+			break;
+		case INT3_INSN_OPCODE:
+			break;
+		default:
+			return -EINVAL;
 		}
-		break;
-	case INT3_INSN_OPCODE:
-		break;
-	default:
-		if (desc.len != len)
+		if (loc->emulate.len > len)
 			return -EINVAL;
 	}
 
 	loc->rel_addr = rel_addr;
-	loc->disp = desc.disp;
-	loc->opcode = desc.opcode;
-	loc->insn_len = desc.len;
 	loc->len = len;
 	loc->checked = old;
-	for (i = 0; i < len; i++) {
-		loc->text[i] = text[i];
-		if (old)
-			loc->old[i] = old[i];
-	}
+	loc->new = *new;
+	if (old)
+		loc->old = *old;
 
 	return 0;
 }
 
-/* Slow path of queue_site(): the site does not follow the others. */
-static unsigned int queue_out_of_order(s32 rel_addr, unsigned int len)
+/*
+ * Slow path of queue_site(): @loc does not follow all others. Two changes of one
+ * instruction must not be under way at once: then the first is finished, and the
+ * site moves to the slot that is filled next.
+ *
+ * Return: its place in the slot's order.
+ */
+static unsigned int queue_out_of_order(struct text_poke_slot **slot, struct text_poke_loc **loc)
 {
-	struct text_poke_slot *slot;
+	struct text_poke_loc *moved;
 	unsigned int i, pos;
 
-	/* Two changes of one instruction must not be under way at once: let the first finish. */
 	for (i = 0; i < NR_SLOTS; i++) {
-		if (slot_overlaps(&slots[i], rel_addr, len)) {
-			pipeline_drain();
-			break;
-		}
+		if (!slot_overlaps(&slots[i], (*loc)->rel_addr, (*loc)->len))
+			continue;
+
+		pipeline_drain();
+		*slot = &slots[filling];
+		moved = &(*slot)->loc[0];
+		*moved = **loc;
+		*loc = moved;
+		break;
 	}
 
-	slot = &slots[filling];
-	pos = slot_lower_bound(slot, slot->nr, rel_addr);
-	memmove(slot->order + pos + 1, slot->order + pos, (slot->nr - pos) * sizeof(*slot->order));
+	pos = slot_lower_bound(*slot, (*slot)->nr, (*loc)->rel_addr);
+	memmove((*slot)->order + pos + 1, (*slot)->order + pos,
+		((*slot)->nr - pos) * sizeof(*(*slot)->order));
 	return pos;
 }
 
-static __always_inline int queue_site(unsigned long addr, const u8 *text, unsigned int len,
-				      const u8 *old, const u8 *emulate)
+static __always_inline int queue_site(unsigned long addr, const union text_poke_code *new,
+				      unsigned int len, const union text_poke_code *old,
+				      const union text_poke_code *emulate)
 {
 	struct text_poke_slot *slot;
-	struct text_poke_loc loc;
+	struct text_poke_loc *loc;
 	unsigned int pos;
-	int ret;
+	int pushed = 0, ret;
 
 	if (!batch.begin)
 		batch_begin();
 
-	ret = loc_init(&loc, addr, text, len, old, emulate);
+	if (slots[filling].nr >= batch_limit())
+		pushed = slot_push();
+
+	slot = &slots[filling];
+	loc = &slot->loc[slot->nr];
+	ret = loc_init(loc, addr, new, len, old, emulate);
 	if (ret) {
-		pr_err("%pS (%px): %*ph cannot be patched in, it could not be emulated\n",
-		       (void *)addr, (void *)addr, (int)len, emulate ?: text);
+		pr_err("%pS (%px): %*ph cannot be patched in\n", (void *)addr, (void *)addr,
+		       (int)min_t(unsigned int, len, sizeof(emulate->insn)), emulate->insn);
 		queue_error = queue_error ?: ret;
 		return ret;
 	}
 
-	if (slots[filling].nr >= batch_limit())
-		ret = slot_push();
-
-	if (slot_precedes(&slots[0], loc.rel_addr) && slot_precedes(&slots[1], loc.rel_addr) &&
-	    slot_precedes(&slots[2], loc.rel_addr))
-		pos = slots[filling].nr;
+	if (loc->rel_addr >= queued_end)
+		pos = slot->nr;
 	else
-		pos = queue_out_of_order(loc.rel_addr, len);
+		pos = queue_out_of_order(&slot, &loc);
 
-	slot = &slots[filling];
-	slot->loc[slot->nr] = loc;
+	queued_end = max(queued_end, loc->rel_addr + (s32)len);
 	slot->order[pos] = slot->nr++;
-	slot->nr_int3 += loc.text[0] == INT3_INSN_OPCODE;
-	return ret;
+	slot->nr_int3 += new->insn[0] == INT3_INSN_OPCODE;
+	return pushed;
+}
+
+/* A word's worth of an instruction, of which no more than @len bytes are read. */
+static union text_poke_code code_from(const u8 *insn, size_t len)
+{
+	union text_poke_code code = {};
+
+	memcpy(code.insn, insn, min(len, sizeof(code)));
+	return code;
+}
+
+/* What text_poke_queue() and text_poke_bp() have in common. */
+static int queue_one(void *addr, const void *opcode, size_t len, const void *emulate)
+{
+	union text_poke_code new = code_from(opcode, len), what;
+
+	what = emulate ? code_from(emulate, len) : new;
+	return queue_site((unsigned long)addr, &new, len, NULL, &what);
 }
 
 /**
@@ -1304,7 +1329,7 @@ int text_poke_queue(void *addr, const void *opcode, size_t len, const void *emul
 {
 	lockdep_assert_held(&text_mutex);
 
-	return queue_site((unsigned long)addr, opcode, len, NULL, emulate);
+	return queue_one(addr, opcode, len, emulate);
 }
 
 /**
@@ -1327,8 +1352,10 @@ int text_poke_queue_sites(const struct text_poke_site *sites, unsigned int nr)
 	lockdep_assert_held(&text_mutex);
 
 	for (i = 0; i < nr; i++) {
-		int err = queue_site((unsigned long)sites[i].addr, sites[i].text, sites[i].len,
-				     sites[i].old, NULL);
+		const struct text_poke_site *site = &sites[i];
+		int err = queue_site((unsigned long)site->addr, &site->new, site->len,
+				     &site->old, &site->new);
+
 		ret = ret ?: err;
 	}
 
@@ -1383,7 +1410,7 @@ int text_poke_bp(void *addr, const void *opcode, size_t len, const void *emulate
 	pipeline_drain();
 	queued = queue_error;
 
-	ret = queue_site((unsigned long)addr, opcode, len, NULL, emulate);
+	ret = queue_one(addr, opcode, len, emulate);
 	if (!ret)
 		ret = pipeline_drain();
 

@@ -36,18 +36,27 @@
 /* Jcc with a 32-bit displacement is the longest that can be poked live. */
 #define TEXT_POKE_MAX_INSN_SIZE	6
 
+/*
+ * An instruction, filled up to a word, so that it can be copied and compared as
+ * one. What is behind the instruction does not matter.
+ */
+union text_poke_code {
+	u8	insn[sizeof(u64)];
+	u64	word;
+};
+
 /**
  * struct text_poke_site - one instruction to be replaced
  * @addr:	where it begins
  * @len:	its length in bytes, at most TEXT_POKE_MAX_INSN_SIZE
  * @old:	what must be there now
- * @text:	what shall be there
+ * @new:	what shall be there
  */
 struct text_poke_site {
-	void	*addr;
-	u8	len;
-	u8	old[TEXT_POKE_MAX_INSN_SIZE];
-	u8	text[TEXT_POKE_MAX_INSN_SIZE];
+	void			*addr;
+	unsigned int		len;
+	union text_poke_code	old;
+	union text_poke_code	new;
 };
 
 /* The kernel's text is still writable, or not yet visible to other CPUs. */

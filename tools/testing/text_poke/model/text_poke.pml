@@ -1,88 +1,86 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Spin model of the text poking pipeline, see
- * Documentation/trace/text-poke.rst and arch/x86/kernel/text_patch.c.
+ * Spin model of arch/x86/kernel/text_patch.c, explained in
+ * Documentation/trace/text-poke.rst. check.sh runs it.
  *
- * check.sh runs it. Sections, in the order of this file:
+ * Sections, in the order of this file:
  *
- *	PARAMETERS	what a run may choose, and the ways to break the model
+ *	PARAMETERS	sizes, kinds of CPU, and the ways to break the protocol
  *	TEXT		instructions in memory, and what a CPU may still fetch
- *	SLOTS		the memory shared by the writer and the int3 handler
+ *	SLOTS		what the writer and the int3 handler share
  *	SYNC		text_poke_sync()
- *	WRITER		queue, pipeline step, finish
- *	CPU		execution, int3 handler, NMI
+ *	WRITER		text_poke_queue(), pipeline_step(), text_poke_finish()
+ *	CPU		poke_int3_handler(), in kernel code and in NMIs
  *
- * Properties. Each is an assert() whose text is what Spin prints:
+ * Properties. Each is an assertion that Spin prints with this name:
  *
  *	TORN		no CPU executes or emulates a first byte together with
  *			the tail of another instruction
- *	FOREIGN		the handler never disowns an int3 that is ours, nor a
- *			trap that can't be anybody's
- *	RECYCLED	the handler never emulates from an entry that is not
- *			(or no longer) the published one of its address
+ *	FOREIGN		the handler disowns neither an int3 that is ours, nor a
+ *			trap where memory holds no int3 at all
+ *	RECYCLED	the handler never emulates from an entry that is not the
+ *			published one of its address
  *	LOST		when finish returns, memory holds what was queued last
- *	LATE		when finish returns, no CPU can run anything else
- *	SYNCS		K slots cost K + 2 syncs
- *	FALSE_STALE	on a CPU that keeps to the architecture no trap is
- *			ever taken for a stale one
- *	termination	no deadlock; with LIVE also the claim "terminates"
+ *	LATE		when finish returns, no CPU can execute anything else
+ *	SYNCS		K slots take K + 2 syncs
+ *	FALSE_STALE	on a CPU as the architecture has it, no trap is taken
+ *			for a stale one
  *
- * What is left out, and why nothing is lost:
+ * Also that there is no deadlock, and with PROMPT that the writer ends.
  *
- * - A slot holds one site. The sites of a slot don't share bytes, and one
- *   sync covers them all, so they interact only by being looked up in the
- *   same memory. That is kept: an entry is written in two steps.
- * - CPUs never read each other's state, so two show all they can do to the
- *   writer, and one shows all that can happen to a CPU.
- * - Interleaving is by single loads and stores of shared data. A d_step
- *   holds one such access plus checks and private state, except where a
- *   comment says otherwise.
+ * What is left out, and why that is sound:
+ *
+ * - A slot holds one site. Sites don't share bytes, and the steps of a slot
+ *   are over for all of them when a sync is. They meet only in the look-up,
+ *   through slots of several sites; so a slot's entry is written in two
+ *   steps, and a handler may find either half.
+ * - Processes interleave at single accesses to what they share. A d_step has
+ *   one such access, and besides only private state, and what exists for the
+ *   checks.
+ * - CPUs share nothing that they write but their answers to IPIs. So one CPU
+ *   shows all that can happen to a CPU, and a second one that answers earlier
+ *   or later shows all that others can do to it.
  */
 
 /* ---- PARAMETERS ------------------------------------------------------ */
 
 #ifndef NCPU
-#define NCPU	2	/* CPUs that run the patched code, besides the writer's */
+#define NCPU	1	/* CPUs that run patched code, 1 or 2; the writer is another */
+#endif
+#ifndef NEST
+#define NEST	1	/* handlers on one CPU: 2 if NMIs trap in the first one */
 #endif
 #ifndef NSITE
 #define NSITE	3	/* call sites, 3 or 4 */
 #endif
-#ifndef NEST
-#define NEST	1	/* handlers on one CPU: 1, or 2 with an NMI that traps */
-#endif
 #ifndef MAXK
-#define MAXK	5	/* slots filled in one run, finish at any time */
+#define MAXK	5	/* slots filled, with a finish after any of them */
 #endif
-#ifndef NMEM
-#define NMEM	4	/* slots in memory: three live ones, one that rests */
+#ifndef NSLOT
+#define NSLOT	4	/* three in the pipeline, and one that rests for a sync */
 #endif
 
 /*
- * How a slot comes to be filled again. Default: four slots in turn. The one
- * being filled was unpublished at least one sync ago. With NMEM=3 it was
- * live a moment ago, and a handler may still be reading it. Remedies:
- *	VALIDATE	the handler reads the slot's number again after the
- *			entry, and starts over if it changed
- *	INT3_SYNC	one more sync, if the slot wrote a final int3
- *
  * Kinds of CPU:
- *	STALE		traps may be raised for any site at any time, as an
- *			emulator does that runs from an old translation
- *	LIVE		a pending IPI is taken before the next instruction;
- *			needed to prove termination
+ *	STALE		may trap at any site at any time, like an emulator that
+ *			executes an old translation
+ *	PROMPT		takes a pending IPI before it executes anything else;
+ *			only needed to prove that the writer ends
  *
- * Ways to break it:
+ * Ways to break the protocol:
  *	SKIP_SYNC=n	no sync in step n of a batch
  *	PUBLISH_LATE	int3 before publishing
- *	NO_WMB_INT3	no write barrier between publishing and int3
- *	NO_WMB_FILL	no write barrier between filling and publishing
+ *	NO_WMB_INT3	publishing and int3 may be seen in either order
+ *	NO_WMB_FILL	filling may be seen after publishing, and after int3
  *	UNPUBLISH_FIRST	unpublish before the final first byte is written
  *	UNPUBLISH_EARLY	unpublish between that and the sync
+ *	NSLOT=3		a slot is filled as soon as it is unpublished
+ *	INT3_SYNC	with NSLOT=3: but after a sync, if its site stays an int3
  *	IRQS_ON		the handler runs with interrupts on
  *	NO_RELOOKUP	the handler looks up only once
- *	NO_RECOVERY	the handler does not recover from stale traps
- *	DUP_LIVE	no flush when a queued address is live already
- *	NO_EMPTY_STEP	finish runs one empty step, not two
+ *	NO_RECOVERY	the handler disowns stale traps
+ *	DUP_LIVE	an address may be in several slots of the pipeline
+ *	SHORT_FINISH	finish makes one step instead of two
  */
 #ifndef SKIP_SYNC
 #define SKIP_SYNC	0
@@ -91,15 +89,21 @@
 #define NONE	7
 #define BIT(v)	(1 << (v))
 
+/* The properties' names: always 0, only there to be printed. */
+hidden byte TORN, FOREIGN, RECYCLED, LOST, LATE, SYNCS, FALSE_STALE;
+#define require(name, x)	assert((x) || name)
+
+hidden byte i;	/* used within a d_step only */
+
 /* ---- TEXT ------------------------------------------------------------ */
 
 /*
- * A site goes through versions 0, 1, 2 of its instruction, each with a first
- * byte and a tail of that number. BRK is the int3 planted by the writer.
+ * A site's instruction has versions 0, 1 and 2, and each of them a first byte
+ * and a tail of that number. BRK is the int3 that the writer plants.
  *
- * Some versions begin with an int3 that belongs to somebody else, a kprobe:
- * site 1 gets one and loses it (unoptimise, optimise), site 2 the other way
- * round. To the handler such a byte looks like BRK, and to disown it is right.
+ * Some versions begin with an int3 that is someone else's, a kprobe's: site 1
+ * gets one and loses it, site 2 loses one and gets it back. To the handler it
+ * looks like BRK, and it is right to disown it.
  */
 #define NVER		3
 #define BRK		3
@@ -110,101 +114,125 @@
 byte first[NSITE];
 byte tail[NSITE];
 
-/* For the checks only: queued last, live in a slot, written to memory. */
+/* For the checks: the version queued last, published, and written last. */
 byte queued[NSITE];
-byte pending[NSITE] = NONE;
-byte current[NSITE];
+byte published[NSITE] = NONE;
+byte written[NSITE];
 
 /*
- * What CPU c may execute at site s: every value since its last serialisation,
- * first byte and tail chosen independently, as sets of versions. This takes
- * in old copies in any cache or buffer, and a first byte fetched earlier than
- * its tail. Neither a trap nor IRET serialises here, though on x86 they do:
- * the protocol must not need it.
+ * What CPU c may execute at site s: all that was there since it serialised
+ * last, first byte and tail independently, as sets of versions. So it may
+ * have old copies in whatever cache or buffer, and may fetch a first byte long
+ * before its tail. Traps and IRET don't serialise here, though on x86 they do:
+ * nothing depends on it.
  */
 #define AT(c, s)	((c) * NSITE + (s))
-byte may_first[NCPU * NSITE] = 1;
-byte may_tail[NCPU * NSITE] = 1;
+byte may_first[NCPU * NSITE] = BIT(0);
+byte may_tail[NCPU * NSITE] = BIT(0);
 
 #define WHOLE(c, s, v)	(!(may_first[AT(c, s)] & BIT(v)) ||		\
 			 IS_INT3(s, v) || may_tail[AT(c, s)] == BIT(v))
-#define NOT_TORN(c, s)	(WHOLE(c, s, 0) && WHOLE(c, s, 1) && WHOLE(c, s, 2))
-
-/* The properties' names: always 0, there to be printed. */
-hidden byte TORN, FOREIGN, RECYCLED, LOST, LATE, SYNCS, FALSE_STALE;
-#define require(name, x)	assert((x) || name)
-
-hidden byte i;
 
 /*
- * An instruction is executed in one piece, at any moment, so it is enough to
- * check TORN whenever the sets grow.
+ * Any CPU may execute any site at any time, and that changes nothing. So
+ * instead of doing it, look at what it would do whenever that may have become
+ * worse: when the sets grow.
  */
-inline store_first(s, v)
-{
-	d_step {
-		first[s] = v;
-		for (i : 0 .. NCPU - 1) {
-			may_first[AT(i, s)] = may_first[AT(i, s)] | BIT(v);
-			require(TORN, NOT_TORN(i, s));
-		}
-		if
-		:: v != BRK -> current[s] = v
-		:: else
-		fi
-	}
-}
-
-inline store_tail(s, v)
-{
-	d_step {
-		tail[s] = v;
-		for (i : 0 .. NCPU - 1) {
-			may_tail[AT(i, s)] = may_tail[AT(i, s)] | BIT(v);
-			require(TORN, NOT_TORN(i, s));
-		}
-	}
-}
+#define check_torn(c, s)						\
+	require(TORN, WHOLE(c, s, 0) && WHOLE(c, s, 1) && WHOLE(c, s, 2))
 
 /* ---- SLOTS ----------------------------------------------------------- */
 
-/* The number a slot was published under, changed each time; 0: not live. */
-byte live[NMEM];
-byte number = 1;
+bit live[NSLOT];		/* the handler looks only at these */
+byte slot_site[NSLOT] = NONE;	/* address */
+byte slot_insn[NSLOT] = NONE;	/* version to be emulated and written */
 
-/* The one entry of each slot: address, and the instruction to emulate. */
-byte ent_site[NMEM] = NONE;
-byte ent_insn[NMEM] = NONE;
-
-/* Overwriting an entry: between the two stores it is neither old nor new. */
-inline fill_site(m, s)
+inline fill_site(k, s)
 {
 	d_step {
-		ent_site[m] = s;
-		ent_insn[m] = NONE;
+		slot_site[k] = s;
+		slot_insn[k] = NONE	/* neither the old entry nor the new */
 	}
 }
 
-inline fill_insn(m)
+inline fill_insn(k)
 {
-	ent_insn[m] = queued[ent_site[m]]
+	if
+	:: k != NONE -> slot_insn[k] = queued[slot_site[k]]
+	:: else
+	fi
 }
 
-inline publish(m)
+inline publish(k)
 {
 	d_step {
-		live[m] = number;
-		number++;
-		pending[ent_site[m]] = queued[ent_site[m]];
+		if
+		:: k != NONE ->
+			live[k] = 1;
+			published[slot_site[k]] = queued[slot_site[k]]
+		:: else
+		fi;
+		skip
 	}
 }
 
-inline unpublish(m)
+inline unpublish(k)
 {
 	d_step {
-		live[m] = 0;
-		pending[ent_site[m]] = NONE;
+		if
+		:: k != NONE ->
+			live[k] = 0;
+			published[slot_site[k]] = NONE
+		:: else
+		fi;
+		skip
 	}
+}
+
+/* What is written to text, for the site of slot k, if there is one. */
+
+inline write_byte0(s, v)
+{
+	first[s] = v;
+	for (i : 0 .. NCPU - 1) {
+		may_first[AT(i, s)] = may_first[AT(i, s)] | BIT(v);
+		check_torn(i, s)
+	}
+}
+
+inline write_int3(k)
+{
+	d_step {
+		if
+		:: k != NONE -> write_byte0(slot_site[k], BRK)
+		:: else
+		fi;
+		skip
+	}
+}
+
+inline write_tail(k)
+{
+	if
+	:: k != NONE ->
+		tail[slot_site[k]] = slot_insn[k];
+		for (i : 0 .. NCPU - 1) {
+			may_tail[AT(i, slot_site[k])] =
+				may_tail[AT(i, slot_site[k])] | BIT(slot_insn[k]);
+			check_torn(i, slot_site[k])
+		}
+	:: else
+	fi
+}
+
+inline write_first(k)
+{
+	if
+	:: k != NONE ->
+		write_byte0(slot_site[k], slot_insn[k]);
+		written[slot_site[k]] = slot_insn[k]
+	:: else
+	fi
 }
 
 /* ---- SYNC ------------------------------------------------------------ */
@@ -212,118 +240,93 @@ inline unpublish(m)
 bit ipi[NCPU];
 
 /*
- * An IPI to every CPU, and wait for all the answers. Sending is a full
- * barrier, and can be one step: to get an IPI later is to answer it later.
+ * Send an IPI to every CPU, and wait for the answers, if wanted. To send is a full
+ * barrier. It is one step, as to get an IPI late is to answer it late.
  */
-inline sync()
+inline sync(wanted)
 {
 	d_step {
 		for (i : 0 .. NCPU - 1) {
-			ipi[i] = 1;
+			ipi[i] = wanted
 		}
 	}
 	ipi[0] == 0;
 #if NCPU > 1
-	ipi[1] == 0;
+	ipi[1] == 0
 #endif
 }
 
+/* Serialise: what has been fetched is gone. */
 inline answer(c)
 {
-	d_step {
-		ipi[c] = 0;
-		for (i : 0 .. NSITE - 1) {
-			may_first[AT(c, i)] = BIT(first[i]);
-			may_tail[AT(c, i)] = BIT(tail[i]);
-		}
+	ipi[c] = 0;
+	for (i : 0 .. NSITE - 1) {
+		may_first[AT(c, i)] = BIT(first[i]);
+		may_tail[AT(c, i)] = BIT(tail[i])
 	}
 }
 
 /* ---- WRITER ---------------------------------------------------------- */
 
-bit finished;
-
-/* int3 on slot p1, tails of slot p2, first bytes of slot p3, sync */
-inline step(m)
+/* One step of the pipeline; k is the slot that enters it, or NONE. */
+inline step(k)
 {
 	d_step {
 		p3 = p2;
 		p2 = p1;
-		p1 = m;
+		p1 = k;
+		filling = (filling + 1) % NSLOT;
 		steps++
 	}
 
-	if
-	:: p1 != NONE ->
 #if defined(PUBLISH_LATE)
-		store_first(ent_site[p1], BRK);
-		publish(p1)
+	write_int3(p1);
+	publish(p1);
 #elif defined(NO_WMB_INT3)
-		if
-		:: publish(p1); store_first(ent_site[p1], BRK)
-		:: store_first(ent_site[p1], BRK); publish(p1)
-		fi
+	if
+	:: publish(p1); write_int3(p1)
+	:: write_int3(p1); publish(p1)
+	fi;
 #elif defined(NO_WMB_FILL)
-		if
-		:: fill_insn(p1); publish(p1); store_first(ent_site[p1], BRK)
-		:: publish(p1); fill_insn(p1); store_first(ent_site[p1], BRK)
-		:: publish(p1); store_first(ent_site[p1], BRK); fill_insn(p1)
-		fi
+	if
+	:: fill_insn(p1); publish(p1); write_int3(p1)
+	:: publish(p1); fill_insn(p1); write_int3(p1)
+	:: publish(p1); write_int3(p1); fill_insn(p1)
+	fi;
 #else
-		/* smp_wmb() */
-		publish(p1);
-		/* smp_wmb() */
-		store_first(ent_site[p1], BRK)
+	/* smp_store_release(): what was filled is seen before it is live. */
+	publish(p1);
+	/* smp_wmb(): that it is live is seen before the breakpoint. */
+	write_int3(p1);
 #endif
-	:: else
-	fi;
-
-	if
-	:: p2 != NONE -> store_tail(ent_site[p2], ent_insn[p2])
-	:: else
-	fi;
-
-	if
-	:: p3 != NONE ->
 #ifdef UNPUBLISH_FIRST
-		unpublish(p3);
+	unpublish(p3);
 #endif
-		store_first(ent_site[p3], ent_insn[p3]);
+	/* One step: whoever looks at one of the sites doesn't at the other. */
+	d_step {
+		write_tail(p2);
+		write_first(p3)
+	}
 #ifdef UNPUBLISH_EARLY
-		unpublish(p3)
+	unpublish(p3);
 #endif
-	:: else
-	fi;
-
-	if
-	:: steps != SKIP_SYNC -> sync()
-	:: else
-	fi;
-
-	if
-	:: p3 != NONE ->
-#if !defined(UNPUBLISH_FIRST) && !defined(UNPUBLISH_EARLY)
-		unpublish(p3);
-#endif
+	sync(steps != SKIP_SYNC);
+	unpublish(p3)
 #ifdef INT3_SYNC
-		if
-		:: KPROBES(ent_site[p3]) & BIT(ent_insn[p3]) -> sync()
-		:: else
-		fi;
+	;
+	sync(p3 != NONE && IS_INT3(slot_site[p3], slot_insn[p3]))
 #endif
-		p3 = NONE
-	:: else
-	fi
 }
 
-inline flush()
+/* Empty the pipeline. */
+inline drain()
 {
 	step(NONE);
-#ifndef NO_EMPTY_STEP
+#ifndef SHORT_FINISH
 	step(NONE);
 #endif
-	require(SYNCS, steps == slots + 2);
 	d_step {
+		require(SYNCS, steps == slots + 2);
 		steps = 0;
 		slots = 0
 	}
@@ -331,31 +334,33 @@ inline flush()
 
 inline finish()
 {
-	flush();
+	drain();
 	d_step {
 		for (s : 0 .. NSITE - 1) {
 			require(LOST, first[s] == queued[s] && tail[s] == queued[s]);
 			for (i : 0 .. NCPU - 1) {
 				require(LATE, may_first[AT(i, s)] == BIT(queued[s]));
-				require(LATE, may_tail[AT(i, s)] == BIT(queued[s]));
+				require(LATE, may_tail[AT(i, s)] == BIT(queued[s]))
 			}
 		}
 		s = 0
 	}
 }
 
-#define HOLDS(p, s)	(p != NONE && ent_site[p] == s)
+#define HOLDS(p, s)	(p != NONE && slot_site[p] == s)
+
+bit finished;
 
 proctype writer()
 {
 	byte p1 = NONE, p2 = NONE, p3 = NONE;	/* slots in the pipeline */
-	byte m;					/* slot to fill next */
-	byte s, k, slots, steps;
+	byte filling;				/* slot to be filled next */
+	byte s, total, slots, steps;
 
 	do
-	:: atomic {	/* private, and no other process sees it halfway */
-		k < MAXK ->
-			k++;
+	:: atomic {	/* only to choose a site: nobody else can tell */
+		total < MAXK ->
+			total++;
 			if
 			:: queued[0] < NVER - 1 -> s = 0
 			:: queued[1] < NVER - 1 -> s = 1
@@ -363,32 +368,28 @@ proctype writer()
 #if NSITE > 3
 			:: queued[3] < NVER - 1 -> s = 3
 #endif
-			fi;
-			skip
-		}
-		fill_site(m, s);
+			fi
+		};
 
-		/* An address is planted for one slot at a time. */
-		if
 #ifndef DUP_LIVE
-		:: HOLDS(p1, s) || HOLDS(p2, s) -> flush()
-#endif
+		if
+		:: HOLDS(p1, s) || HOLDS(p2, s) -> drain()
 		:: else
 		fi;
+#endif
 
+		fill_site(filling, s);
 		d_step {
 			queued[s]++;
-			slots++
+			slots++;
+			s = 0;
 #ifndef NO_WMB_FILL
-			;
-			fill_insn(m)
+			fill_insn(filling);
 #endif
-		}
-		step(m);
-		d_step {
-			m = (m + 1) % NMEM;
-			s = 0
-		}
+			skip
+		};
+		step(filling)
+
 	:: slots > 0 -> finish()
 	:: slots == 0 -> break
 	od;
@@ -399,29 +400,23 @@ proctype writer()
 
 #ifdef STALE
 #define STALE_TRAPS	true
-#define MAY_TRAP(c, s)	true
+#define MAY_TRAP(s)	true
 #else
 #define STALE_TRAPS	false
-#define MAY_TRAP(c, s)	(may_first[AT(c, s)] & INT3S(s))
+#define MAY_TRAP(s)	(may_first[AT(me, s)] & INT3S(s))
 #endif
 
-/* In kernel code, or in an NMI that interrupts the handler. */
-#ifdef LIVE
-#define CAN_TRAP(c)	(depth < NEST && !(depth == 0 && ipi[c]))
+/* Does it execute anything, in kernel code or in an NMI within the handler? */
+#ifdef PROMPT
+#define RUNS		(depth < NEST && !(depth == 0 && ipi[me]))
 #else
-#define CAN_TRAP(c)	(depth < NEST)
+#define RUNS		(depth < NEST)
 #endif
 
 #ifdef IRQS_ON
-#define MAY_ANSWER	(depth < 2)
+#define IRQS_ENABLED	(depth < 2)
 #else
-#define MAY_ANSWER	(depth == 0)
-#endif
-
-#ifdef VALIDATE
-#define VALIDATES	true
-#else
-#define VALIDATES	false
+#define IRQS_ENABLED	(depth == 0)
 #endif
 
 #ifdef NO_RELOOKUP
@@ -436,137 +431,116 @@ proctype writer()
 #define RECOVERS	true
 #endif
 
-/* The handler's steps, by the one shared thing each of them reads. */
-mtype = { LIVE_NUMBER, ENTRY_SITE, ENTRY_INSN, SAME_NUMBER, FIRST_BYTE, TAIL };
+/* What the handler reads next. */
+mtype = { LIVE, SITE, INSN, FIRST, TAIL };
 
-/* The topmost handler. */
+/* The handler that runs, it may have interrupted another one. */
 #define H	(depth - 1)
 
 /*
- * An entry may be used if it is the published one of this address, or was
- * until its instruction got into memory.
+ * An entry is good if it is the published one of this address, or if it was
+ * until a moment ago, and memory now holds its instruction.
  */
-#define ENTRY_GOOD	(ent_site[mem[H]] == at[H] &&			\
-			 (ent_insn[mem[H]] == pending[at[H]] ||		\
-			  ent_insn[mem[H]] == current[at[H]]))
+#define ENTRY_GOOD							\
+	(slot_site[slot[H]] == at[H] &&					\
+	 (slot_insn[slot[H]] == published[at[H]] ||			\
+	  slot_insn[slot[H]] == written[at[H]]))
 
 inline trap(s)
 {
 	depth++;
 	at[H] = s;
-	next[H] = LIVE_NUMBER
+	next[H] = LIVE
 }
 
 inline leave()
 {
 	next[H] = 0;
 	at[H] = 0;
-	mem[H] = 0;
-	num[H] = 0;
-	val[H] = 0;
-	good[H] = 0;
+	slot[H] = 0;
+	byte0[H] = 0;
 	again[H] = 0;
 	depth--
 }
 
-/* poke_int3_handler() returns 0: some other handler must know this int3. */
+/* Return 0: the int3 that was seen in memory must be someone else's. */
 inline disown()
 {
-	require(FOREIGN, KPROBES(at[H]) & BIT(val[H]));
+	require(FOREIGN, KPROBES(at[H]) & BIT(byte0[H]));
 	leave()
 }
 
-/* Not in this slot. After the last one look at memory, but once only. */
+/* It is not in this slot. After the last slot look at memory, but only once. */
 inline next_slot()
 {
-	mem[H]++;
-	next[H] = LIVE_NUMBER;
+	slot[H]++;
+	next[H] = LIVE;
 	if
-	:: mem[H] < NMEM
-	:: mem[H] == NMEM && !again[H] -> mem[H] = 0; next[H] = FIRST_BYTE
-	:: mem[H] == NMEM && again[H] -> disown()
+	:: slot[H] < NSLOT
+	:: slot[H] == NSLOT && !again[H] -> slot[H] = 0; next[H] = FIRST
+	:: slot[H] == NSLOT && again[H] -> disown()
 	fi
 }
 
 /*
- * Handlers are a stack of small state machines, so that an NMI can come in
- * between any two steps of the first and trap itself. An NMI at other times,
- * or one that doesn't trap, does nothing new.
+ * Handlers are a stack of state machines, so that an NMI may come in between
+ * any two reads of the first one, and trap as well. NMIs at other times do
+ * nothing that kernel code doesn't. Spin wants each d_step to end in a simple
+ * statement, hence the skips.
  */
 proctype cpu(byte me)
 {
-	byte depth;		/* 0: no handler, interrupts on */
-	mtype next[NEST];	/* step to do */
-	byte at[NEST];		/* site trapped at */
-	byte mem[NEST];		/* slot looked at */
-	byte num[NEST];		/* number it had */
-	bit good[NEST];		/* for the check: the entry was good when read */
-	byte val[NEST];		/* version read from memory */
+	byte depth;		/* handlers running; if none, IRQs are on */
+	mtype next[NEST];
+	byte at[NEST];		/* the site trapped at */
+	byte slot[NEST];	/* the slot it looks at */
+	byte byte0[NEST];	/* what it saw in memory */
 	bit again[NEST];	/* this is the second look-up */
 
 end:	do
-	:: d_step { ipi[me] && MAY_ANSWER -> answer(me); skip }
+	:: d_step { ipi[me] && IRQS_ENABLED -> answer(me); skip }
 
-	:: d_step { MAY_TRAP(me, 0) && CAN_TRAP(me) -> trap(0) }
-	:: d_step { MAY_TRAP(me, 1) && CAN_TRAP(me) -> trap(1) }
-	:: d_step { MAY_TRAP(me, 2) && CAN_TRAP(me) -> trap(2) }
+	:: d_step { RUNS && MAY_TRAP(0) -> trap(0) }
+	:: d_step { RUNS && MAY_TRAP(1) -> trap(1) }
+	:: d_step { RUNS && MAY_TRAP(2) -> trap(2) }
 #if NSITE > 3
-	:: d_step { MAY_TRAP(me, 3) && CAN_TRAP(me) -> trap(3) }
+	:: d_step { RUNS && MAY_TRAP(3) -> trap(3) }
 #endif
 
 	:: d_step {
-		depth && next[H] == LIVE_NUMBER ->
+		depth && next[H] == LIVE ->
 			if
-			:: live[mem[H]] ->
-				num[H] = live[mem[H]];
-				next[H] = ENTRY_SITE
+			:: live[slot[H]] -> next[H] = SITE
 			:: else -> next_slot()
 			fi;
 			skip
 		}
 
 	:: d_step {
-		depth && next[H] == ENTRY_SITE ->
+		depth && next[H] == SITE ->
 			if
-			:: ent_site[mem[H]] == at[H] -> next[H] = ENTRY_INSN
+			:: slot_site[slot[H]] == at[H] -> next[H] = INSN
 			:: else -> next_slot()
 			fi;
 			skip
 		}
 
-	/* Found, emulate it. */
+	/* Found: emulate. */
 	:: d_step {
-		depth && next[H] == ENTRY_INSN ->
-			good[H] = ENTRY_GOOD;
-			if
-			:: VALIDATES -> next[H] = SAME_NUMBER
-			:: else -> require(RECYCLED, good[H]); leave()
-			fi;
-			skip
+		depth && next[H] == INSN ->
+			require(RECYCLED, ENTRY_GOOD);
+			leave()
 		}
 
+	/* Not found: what does memory hold? */
 	:: d_step {
-		depth && next[H] == SAME_NUMBER ->
+		depth && next[H] == FIRST ->
+			byte0[H] = first[at[H]];
 			if
-			:: live[mem[H]] == num[H] ->
-				require(RECYCLED, good[H]);
-				leave()
-			:: else ->
-				mem[H] = 0;
-				next[H] = LIVE_NUMBER
-			fi;
-			skip
-		}
-
-	/* Found nothing: what does memory hold now? */
-	:: d_step {
-		depth && next[H] == FIRST_BYTE ->
-			val[H] = first[at[H]];
-			if
-			:: IS_INT3(at[H], val[H]) && LOOKS_TWICE ->
+			:: IS_INT3(at[H], byte0[H]) && LOOKS_TWICE ->
 				again[H] = 1;
-				next[H] = LIVE_NUMBER
-			:: !IS_INT3(at[H], val[H]) && RECOVERS ->
+				next[H] = LIVE
+			:: !IS_INT3(at[H], byte0[H]) && RECOVERS ->
 				require(FALSE_STALE, STALE_TRAPS);
 				next[H] = TAIL
 			:: else -> disown()
@@ -577,23 +551,22 @@ end:	do
 	/* A stale trap: emulate what memory holds. */
 	:: d_step {
 		depth && next[H] == TAIL ->
-			require(TORN, tail[at[H]] == val[H]);
+			require(TORN, tail[at[H]] == byte0[H]);
 			leave()
 		}
 	od
 }
 
 init {
-	byte c;
-
 	atomic {
 		run writer();
-		for (c : 0 .. NCPU - 1) {
-			run cpu(c)
-		}
+		run cpu(0);
+#if NCPU > 1
+		run cpu(1)
+#endif
 	}
 }
 
-#ifdef LIVE
+#ifdef PROMPT
 ltl terminates { <> finished }
 #endif
