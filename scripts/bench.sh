@@ -2,29 +2,29 @@
 # SPDX-License-Identifier: GPL-2.0
 # Measures a stock and a patched kernel (same configuration) in turn, in QEMU.
 
-set -euo pipefail
-usage()
-{
-	cat <<-'END'
-	usage: scripts/bench.sh --ours BZIMAGE --stock BZIMAGE [options]
-	  --mode cost    what a switch costs in guest instructions, interrupts and
-	                 traps; instructions are the guest's clock (default)
-	  --mode traps   what other programs run into while two loops keep the CPUs
-                 busy; the clock is the host's
+usage="usage: scripts/bench.sh --ours BZIMAGE --stock BZIMAGE [OPTION...]
+One of the two will do. Results: a table in report.txt, all in bench.json.
+  --mode cost    what a switch costs in guest instructions, interrupts and traps;
+                 instructions are the guest's clock (default)
+  --mode traps   how often other programs trap while they keep the CPUs busy
   --mode wall    how long seven tracers take, idle and busy
-	  --mode load    toggle all functions under load, emulated by one thread
-	                 per CPU: does the kernel survive?
-	  --only A,B     cost: function graph one thousand second kprobe busy
-	                 wall: idle busy
-	  --rounds N     rounds within a boot, after one to warm up (3)
-	  --boots N      boots of each kernel, in alternation (1)
-	  --minutes N    how long to go on (load, 10)
-	  --reuse-stock  take stock's results from the last run if its kernel and
-	                 these options are the same
-	  --limit N      seconds after which a guest counts as hung
+  --mode load    switch all functions on and off under load, emulated by a thread
+                 for each CPU: does the kernel survive?
+  --only A,B     cost: function graph one thousand second kprobe busy
+                 wall: idle busy
+  --rounds N     rounds within a boot, after one to warm up (3)
+  --boots N      boots of each kernel, in alternation (1)
+  --minutes N    how long to go on (load; 10)
+  --limit S      seconds after which a guest counts as hung
+  --reuse-stock  take stock's last results if its kernel and the options are as
+                 they were then
   --out DIR      where results go (build/bench)
-	One of --ours and --stock will do. SMP= and MEM= as everywhere.
-	END
+SMP= and MEM= are the guest's CPUs and memory."
+
+bad_call()
+{
+	printf '%s\n' "$usage" >&2
+	exit 2
 }
 
 mode=cost only=all rounds=3 boots=1 minutes=10 limit="" reuse="" out=""
@@ -34,11 +34,11 @@ asked=$*
 while [ $# -gt 0 ]; do
 	case $1 in
 	--reuse-stock) reuse=y; shift; continue ;;
-	-h | --help) usage; exit ;;
+	-h | --help) printf '%s\n' "$usage"; exit ;;
 	esac
-	[ $# -gt 1 ] || { usage >&2; exit 2; }
+	[ $# -gt 1 ] || bad_call
 	case $1 in
-	--stock | --ours) image[${1#--}]=$(realpath "$2") ;;
+	--stock | --ours) image[${1#--}]=$(realpath -m "$2") ;;
 	--mode) mode=$2 ;;
 	--only) only=$2 ;;
 	--rounds) rounds=$2 ;;
@@ -46,7 +46,7 @@ while [ $# -gt 0 ]; do
 	--minutes) minutes=$2 ;;
 	--limit) limit=$2 ;;
 	--out) mkdir -p "$2"; out=$(realpath "$2") ;;
-	*) usage >&2; exit 2 ;;
+	*) bad_call ;;
 	esac
 	shift 2
 done
@@ -61,7 +61,7 @@ for kernel in stock ours; do
 		die "no $kernel kernel ${image[$kernel]}: build it first"
 	kernels+=("$kernel")
 done
-[ ${#kernels[@]} -gt 0 ] || { usage >&2; exit 2; }
+[ ${#kernels[@]} -gt 0 ] || bad_call
 case $mode in
 cost | wall | load) job=$mode ;;
 traps) job=cost only=busy ;;

@@ -13,12 +13,12 @@
 #include <linux/ftrace.h>
 #include <linux/memory.h>
 #include <linux/uaccess.h>
-#include <linux/unaligned.h>
 
 #include <asm/nops.h>
 #include <asm/text-patching.h>
 
 #include "ftrace_batch.h"
+#include "ftrace_internal.h"
 #include "trace.h"
 
 /*
@@ -161,9 +161,10 @@ struct dyn_ftrace *ftrace_hash_walk_next(struct ftrace_hash_walk *walk)
 /* What a site holds: a call of @addr, or a NOP if there is none. */
 static __always_inline u64 site_code(unsigned long ip, unsigned long addr)
 {
+	static const union text_poke_code nop = { .insn = { BYTES_NOP5 } };
+
 	if (!addr)
-		return get_unaligned((const u32 *)x86_nops[MCOUNT_INSN_SIZE]) |
-		       (u64)x86_nops[MCOUNT_INSN_SIZE][4] << 32;
+		return nop.word;
 
 	return CALL_INSN_OPCODE | (u64)(u32)(addr - ip - MCOUNT_INSN_SIZE) << 8;
 }
@@ -230,6 +231,48 @@ bug:
 static struct text_poke_site chunk[CHUNK_SITES];
 static unsigned int nr_chunk;
 
+/* The trampoline of the only ops that is registered, if it is the only one and has one. */
+static unsigned long only_trampoline;
+
+static unsigned long find_only_trampoline(void)
+{
+	struct ftrace_ops *ops = rcu_dereference_protected(ftrace_ops_list,
+							   lockdep_is_held(&ftrace_lock));
+
+	if (ops == &ftrace_list_end ||
+	    rcu_dereference_protected(ops->next, lockdep_is_held(&ftrace_lock)) != &ftrace_list_end)
+		return 0;
+
+	return ops->trampoline;
+}
+
+/* What @rec's site shall call. A trampoline is searched among all ops, if there are several. */
+static __always_inline unsigned long rec_new_addr(struct dyn_ftrace *rec)
+{
+	if (only_trampoline && (rec->flags & (FTRACE_FL_TRAMP | FTRACE_FL_DIRECT)) == FTRACE_FL_TRAMP)
+		return only_trampoline;
+
+	return ftrace_get_addr_new(rec);
+}
+
+/*
+ * Make the record say that its site calls. What is left out for most of them is
+ * what ftrace_update_record() does with flags that they do not have.
+ */
+static __always_inline void rec_mark_calling(struct dyn_ftrace *rec)
+{
+	const unsigned long plain = FTRACE_FL_TRAMP | FTRACE_FL_TOUCHED | FTRACE_REF_MAX;
+
+	if (rec->flags & ~plain) {
+		ftrace_update_record(rec, true);
+		return;
+	}
+
+	if (rec->flags & FTRACE_FL_TRAMP)
+		rec->flags |= FTRACE_FL_TRAMP_EN;
+	rec->flags |= FTRACE_FL_ENABLED | FTRACE_FL_TOUCHED;
+}
+
 static __always_inline int queue_rec(struct dyn_ftrace *rec, bool enable)
 {
 	struct text_poke_site *site = &chunk[nr_chunk];
@@ -240,10 +283,18 @@ static __always_inline int queue_rec(struct dyn_ftrace *rec, bool enable)
 
 	site->addr = (void *)rec->ip;
 	site->len = MCOUNT_INSN_SIZE;
-	site->old.word = site_now(rec);
-	site->new.word = site_code(rec->ip, change == FTRACE_UPDATE_MAKE_NOP ? 0 :
-					    ftrace_get_addr_new(rec));
-	ftrace_update_record(rec, enable);
+	site->verified = true;		/* by verify_rec() */
+
+	if (change == FTRACE_UPDATE_MAKE_NOP) {
+		site->new.word = site_code(rec->ip, 0);
+		ftrace_update_record(rec, enable);
+	} else {
+		site->new.word = site_code(rec->ip, rec_new_addr(rec));
+		if (change == FTRACE_UPDATE_MAKE_CALL)
+			rec_mark_calling(rec);
+		else
+			ftrace_update_record(rec, enable);
+	}
 
 	if (++nr_chunk == CHUNK_SITES) {
 		ret = text_poke_queue_sites(chunk, nr_chunk);
@@ -289,6 +340,7 @@ void ftrace_replace_code(int enable)
 	int ret = for_each_change(verify_rec, enable);
 
 	if (!ret) {
+		only_trampoline = find_only_trampoline();
 		ret = for_each_change(queue_rec, enable);
 		ret = text_poke_queue_sites(chunk, nr_chunk) ?: ret;
 		nr_chunk = 0;

@@ -26,6 +26,16 @@ bool ftrace_batch_note(struct dyn_ftrace *rec);
 bool ftrace_batch_pending(void);
 bool ftrace_batch_walks(void);
 
+/*
+ * Whether ftrace_caller may be switched without passing by the list function:
+ * either the first ops comes, and no call site calls anything yet, or the last
+ * one goes, and who still comes here is in time for the ops that is leaving.
+ */
+static inline bool ftrace_caller_idle(ftrace_func_t now)
+{
+	return !now || now == ftrace_stub || ftrace_trace_function == ftrace_stub;
+}
+
 /* Where a walk is in the entries of one or two hashes. */
 struct ftrace_hash_walk {
 	struct ftrace_hash	*hash;
@@ -71,6 +81,7 @@ static inline bool ftrace_batch_note(struct dyn_ftrace *rec)
 
 static inline bool ftrace_batch_pending(void)	{ return true; }
 static inline bool ftrace_batch_walks(void)	{ return true; }
+static inline bool ftrace_caller_idle(ftrace_func_t now)	{ return false; }
 
 #endif /* CONFIG_X86_TEXT_PATCH */
 

@@ -46,6 +46,7 @@
 #include <asm/cpufeature.h>
 #include <asm/debugreg.h>
 #include <asm/kaslr.h>
+#include <asm/nops.h>
 #include <asm/paravirt.h>
 #include <asm/sections.h>
 #include <asm/text-patching.h>
@@ -67,6 +68,7 @@ static struct text_poke_stats {
 	u64 syncs;
 	u64 irqoff_max_ns;
 	u64 planted_max_ns;
+	u64 planted_ns;		/* of all sites, summed up */
 } stats;
 
 struct text_poke_traps {
@@ -636,14 +638,16 @@ static __always_inline void emulate_insn(struct pt_regs *regs, unsigned long ip,
  * pipeline, and is filled again. The sites stand in the order they came in;
  * @order lists them by address.
  */
-#define SLOT_SITES_MIN	64U
 #define SLOT_SITES_MAX	1024U
+
+/* Bounds of the size that adapts. The upper one keeps an idle machine's sites planted briefly. */
+#define BATCH_SIZE_MIN	62U
+#define BATCH_SIZE_MAX	496U
 
 struct text_poke_loc {
 	s32			rel_addr;	/* from _stext */
 	struct text_poke_insn_desc emulate;
 	u8			len;
-	bool			checked;	/* @old is what the caller expects */
 	union text_poke_code	old;
 	union text_poke_code	new;
 };
@@ -652,6 +656,7 @@ struct text_poke_slot {
 	unsigned int		live;		/* sites that the handler sees */
 	unsigned int		nr;
 	unsigned int		nr_int3;	/* those that stay a breakpoint */
+	int			error;		/* of a site, for which all are dropped */
 	u64			planted;	/* when */
 	u16			order[SLOT_SITES_MAX];
 	struct text_poke_loc	loc[SLOT_SITES_MAX];
@@ -794,12 +799,19 @@ noinstr int poke_int3_handler(struct pt_regs *regs)
  * take fewer IPIs, but keep the breakpoints planted for longer, and on a busy
  * machine every call of a planted function traps.
  */
-static unsigned int batch_size = 512;		/* adapts */
-static unsigned int batch_max;			/* sysctl, 0: no limit but SLOT_SITES_MAX */
+static unsigned int batch_size = BATCH_SIZE_MAX;	/* adapts */
+static unsigned int batch_max;			/* sysctl, 0: the size adapts */
 
-static unsigned int filling;			/* the slot that text_poke_queue() fills */
+static struct text_poke_slot *filling = slots;	/* what text_poke_queue() fills */
 static int queue_error;				/* what text_poke_finish() will return */
 static s32 queued_end = S32_MIN;		/* no queued site lies behind this */
+static unsigned long known_page;		/* the last page that was found to be text */
+
+/* The slot @n steps of the pipeline ahead of the one that is filled. */
+static struct text_poke_slot *slot_ahead(unsigned int n)
+{
+	return &slots[(filling - slots + NR_SLOTS - n) % NR_SLOTS];
+}
 
 static struct text_poke_batch {
 	u64			begin;		/* 0: nothing is under way */
@@ -807,11 +819,13 @@ static struct text_poke_batch {
 	struct text_poke_traps	traps;
 } batch;
 
-static __always_inline unsigned int batch_limit(void)
+static unsigned int fill_limit = BATCH_SIZE_MAX;	/* of the slot that is filled */
+
+static void update_fill_limit(void)
 {
 	unsigned int limit = READ_ONCE(batch_max);
 
-	return limit ?: batch_size;
+	fill_limit = limit ?: batch_size;
 }
 
 /*
@@ -823,72 +837,19 @@ static void batch_adapt(unsigned int sites, unsigned long traps)
 	unsigned long worth_it = 16 * (1 + num_online_cpus());
 
 	/* A few sites say nothing about a batch of many. */
-	if (sites < SLOT_SITES_MIN)
+	if (sites < BATCH_SIZE_MIN)
 		return;
 
 	if (traps > worth_it)
-		batch_size = max(batch_size / 2, SLOT_SITES_MIN);
+		batch_size = max(batch_size / 2, BATCH_SIZE_MIN);
 	else if (traps < worth_it / 4 && sites >= batch_size)
-		batch_size = min(batch_size * 2, SLOT_SITES_MAX);
+		batch_size = min(batch_size * 2, BATCH_SIZE_MAX);
 }
 
 /* The bytes of a word that an instruction fills. */
 static __always_inline u64 insn_mask(unsigned int len)
 {
 	return GENMASK_ULL(8 * len - 1, 0);
-}
-
-/* Read an instruction, in one go if the page it begins on is long enough for that. */
-static __always_inline u64 read_insn(const u8 *text, unsigned int len)
-{
-	union text_poke_code code = {};
-	unsigned int i;
-
-	if (offset_in_page(text) <= PAGE_SIZE - sizeof(code))
-		return get_unaligned((const u64 *)text);
-
-	for (i = 0; i < len; i++)
-		code.insn[i] = text[i];
-	return code.word;
-}
-
-/*
- * Compare every site with what the caller expects there, before the first of
- * the slot is written.
- */
-static int slot_verify(struct text_poke_slot *slot)
-{
-	unsigned long page = 0, pfn;
-	unsigned int i;
-	u64 now;
-	int ret;
-
-	for (i = 0; i < slot->nr; i++) {
-		struct text_poke_loc *loc = slot_loc(slot, i);
-		unsigned long addr = loc_addr(loc);
-		const u8 *text = (const u8 *)addr;
-
-		/* Pages up to @page are known to be text. */
-		for (page = max(page, addr & PAGE_MASK); page < addr + loc->len; page += PAGE_SIZE) {
-			ret = text_pfn(page, true, &pfn);
-			if (ret) {
-				pr_err("%pS (%px) is %s, nothing of its slot is patched\n", text,
-				       text, ret == -EACCES ? "not executable" : "not mapped");
-				return ret;
-			}
-		}
-
-		now = read_insn(text, loc->len);
-		if (!loc->checked) {
-			loc->old.word = now;
-		} else if ((now ^ loc->old.word) & insn_mask(loc->len)) {
-			pr_err("%pS (%px) holds %*ph instead of %*ph, nothing of its slot is patched\n",
-			       text, text, loc->len, text, loc->len, loc->old.insn);
-			return -EINVAL;
-		}
-	}
-
-	return 0;
 }
 
 /* Let the handler see the slot, and only then plant its breakpoints. */
@@ -898,6 +859,15 @@ static void slot_publish(struct text_poke_slot *slot)
 	smp_store_release(&slot->live, slot->nr);
 	/* Pairs with smp_rmb() in poke_int3_handler(). */
 	smp_wmb();
+}
+
+/* The first bytes are written: CPUs that have not seen it yet are few, and stop at the sync. */
+static void slot_lifted(struct text_poke_slot *slot)
+{
+	u64 ns = local_clock() - slot->planted;
+
+	stats.planted_max_ns = max(stats.planted_max_ns, ns);
+	stats.planted_ns += ns * slot->nr;
 }
 
 /* What is written of each site in a step. */
@@ -927,7 +897,7 @@ static __always_inline void phase_write(u8 *dst, const struct text_poke_loc *loc
 		put_byte(dst, INT3_INSN_OPCODE);
 		break;
 	case PHASE_TAIL:
-		if (loc->len == CALL_INSN_SIZE) {
+		if (likely(loc->len == CALL_INSN_SIZE)) {
 			put_long(dst + 1, get_unaligned((const u32 *)(loc->new.insn + 1)));
 			break;
 		}
@@ -1024,6 +994,13 @@ static void slot_write_early(struct text_poke_slot *slot)
 	local_irq_restore(flags);
 }
 
+static void slot_clear(struct text_poke_slot *slot)
+{
+	slot->nr = 0;
+	slot->nr_int3 = 0;
+	slot->error = 0;
+}
+
 /*
  * The handler may still be looking at a slot with sites that stay a breakpoint
  * when the sync after its last step is over: others keep running into them. So
@@ -1032,8 +1009,6 @@ static void slot_write_early(struct text_poke_slot *slot)
  */
 static void slot_retire(struct text_poke_slot *slot)
 {
-	stats.planted_max_ns = max(stats.planted_max_ns, local_clock() - slot->planted);
-
 	if (slot->live) {
 		WRITE_ONCE(slot->live, 0);
 		if (slot->nr_int3)
@@ -1042,16 +1017,15 @@ static void slot_retire(struct text_poke_slot *slot)
 
 	stats.slots++;
 	stats.sites += slot->nr;
-	slot->nr = 0;
-	slot->nr_int3 = 0;
+	slot_clear(slot);
 }
 
 /* Push the filled slot, if it holds anything, into the pipeline, and the others on. */
 static void pipeline_step(void)
 {
-	struct text_poke_slot *plant = &slots[filling];
-	struct text_poke_slot *tails = &slots[(filling + 2) % NR_SLOTS];
-	struct text_poke_slot *firsts = &slots[(filling + 1) % NR_SLOTS];
+	struct text_poke_slot *plant = filling;
+	struct text_poke_slot *tails = slot_ahead(1);
+	struct text_poke_slot *firsts = slot_ahead(2);
 	unsigned int planted = plant->nr + tails->nr + firsts->nr;
 	struct text_poke_traps before, after;
 	bool sync = false;
@@ -1059,9 +1033,17 @@ static void pipeline_step(void)
 	cond_resched();
 	count_traps(&before);
 
-	if (plant->nr) {
-		slot_publish(plant);
-		sync |= slot_write(plant, PHASE_INT3);
+	/*
+	 * The three write to different sites, so their order does not matter to
+	 * CPUs; this one keeps breakpoints planted for the shortest time.
+	 */
+	if (firsts->nr) {
+		sync |= slot_write(firsts, PHASE_FIRST);
+		slot_lifted(firsts);
+		if (firsts->nr_int3 == firsts->nr) {
+			WRITE_ONCE(firsts->live, 0);
+			sync = true;
+		}
 	}
 
 	if (tails->nr) {
@@ -1069,12 +1051,9 @@ static void pipeline_step(void)
 		slot_emit_perf(tails);
 	}
 
-	if (firsts->nr) {
-		sync |= slot_write(firsts, PHASE_FIRST);
-		if (firsts->nr_int3 == firsts->nr) {
-			WRITE_ONCE(firsts->live, 0);
-			sync = true;
-		}
+	if (plant->nr) {
+		slot_publish(plant);
+		sync |= slot_write(plant, PHASE_INT3);
 	}
 
 	if (sync)
@@ -1083,26 +1062,25 @@ static void pipeline_step(void)
 	if (firsts->nr)
 		slot_retire(firsts);
 
-	filling = (filling + 1) % NR_SLOTS;
+	filling = firsts;
 
 	count_traps(&after);
 	batch_adapt(planted, after.emulated - before.emulated);
+	update_fill_limit();
 }
 
 /* The slot is full, or its sites are wanted now. Return: an error, if it is dropped. */
-static int slot_push(void)
+static noinline int slot_push(void)
 {
-	struct text_poke_slot *slot = &slots[filling];
-	int ret;
+	struct text_poke_slot *slot = filling;
+	int ret = slot->error;
 
-	ret = slot_verify(slot);
 	if (!ret && WARN_ONCE(irqs_disabled() && num_online_cpus() > 1,
 			      "text cannot be patched with IRQs off\n"))
 		ret = -EDEADLK;
 	if (ret) {
 		queue_error = queue_error ?: ret;
-		slot->nr = 0;
-		slot->nr_int3 = 0;
+		slot_clear(slot);
 		return ret;
 	}
 
@@ -1110,8 +1088,7 @@ static int slot_push(void)
 		slot_write_early(slot);
 		stats.slots++;
 		stats.sites += slot->nr;
-		slot->nr = 0;
-		slot->nr_int3 = 0;
+		slot_clear(slot);
 		return 0;
 	}
 
@@ -1124,17 +1101,22 @@ static int pipeline_drain(void)
 {
 	int ret = 0;
 
-	if (slots[filling].nr)
+	if (filling->nr)
 		ret = slot_push();
-	while (slots[(filling + 1) % NR_SLOTS].nr || slots[(filling + 2) % NR_SLOTS].nr)
+	while (slot_ahead(1)->nr || slot_ahead(2)->nr)
 		pipeline_step();
 
 	queued_end = S32_MIN;
+	known_page = 0;
 	return ret;
 }
 
 static void batch_begin(void)
 {
+	if (batch.begin)
+		return;
+
+	update_fill_limit();
 	batch.begin = local_clock();
 	batch.stats = stats;
 	count_traps(&batch.traps);
@@ -1174,21 +1156,30 @@ static bool slot_overlaps(struct text_poke_slot *slot, s32 rel_addr, unsigned in
 /* Find out what the handler shall emulate, and whether it can. */
 static __always_inline int loc_init(struct text_poke_loc *loc, unsigned long addr,
 				    const union text_poke_code *new, unsigned int len,
-				    const union text_poke_code *old,
 				    const union text_poke_code *emulate)
 {
+	static const union text_poke_code nop5 = { .insn = { BYTES_NOP5 } };
 	long rel_addr = addr - (unsigned long)_stext;
 	unsigned int i;
 
 	/* Addresses wrap: the lowest and the highest are in reach of _stext. */
-	if (rel_addr != (s32)rel_addr || addr < TASK_SIZE_MAX || addr + len < addr)
+	if (unlikely(rel_addr != (s32)rel_addr || (long)addr >= 0 || addr + len < addr))
 		return -EFAULT;
-	if (!len || len > TEXT_POKE_MAX_INSN_SIZE)
-		return -EINVAL;
-	if (!decode_insn(emulate->insn[0], emulate->insn, &loc->emulate))
+	if (unlikely(!len || len > TEXT_POKE_MAX_INSN_SIZE))
 		return -EINVAL;
 
-	if (loc->emulate.len != len) {
+	/* By far most are these two. */
+	if (len == CALL_INSN_SIZE && emulate->insn[0] == CALL_INSN_OPCODE)
+		loc->emulate = (struct text_poke_insn_desc){
+			.disp = emulate->word >> 8, .opcode = CALL_INSN_OPCODE, .len = len };
+	else if (len == CALL_INSN_SIZE &&
+		 !((emulate->word ^ nop5.word) & insn_mask(CALL_INSN_SIZE)))
+		loc->emulate = (struct text_poke_insn_desc){
+			.disp = 0, .opcode = JMP8_INSN_OPCODE, .len = len };
+	else if (!decode_insn(emulate->insn[0], emulate->insn, &loc->emulate))
+		return -EINVAL;
+
+	if (unlikely(loc->emulate.len != len)) {
 		switch (emulate->insn[0]) {
 		case RET_INSN_OPCODE:
 		case JMP8_INSN_OPCODE:
@@ -1210,11 +1201,80 @@ static __always_inline int loc_init(struct text_poke_loc *loc, unsigned long add
 
 	loc->rel_addr = rel_addr;
 	loc->len = len;
-	loc->checked = old;
 	loc->new = *new;
-	if (old)
-		loc->old = *old;
 
+	return 0;
+}
+
+static __cold noinline int site_refused(const void *addr, unsigned int len,
+					const union text_poke_code *emulate, int error)
+{
+	pr_err("%pS (%px): %*ph cannot be patched in\n", addr, addr,
+	       (int)min_t(unsigned int, len, sizeof(emulate->insn)), emulate->insn);
+	queue_error = queue_error ?: error;
+	return error;
+}
+
+static __cold noinline int site_differs(const void *addr, unsigned int len,
+					const union text_poke_code *expected)
+{
+	pr_err("%pS (%px) holds %*ph instead of %*ph, nothing of its slot is patched\n",
+	       addr, addr, len, addr, len, expected->insn);
+	return -EINVAL;
+}
+
+/* Whether a word that begins here ends on the same page. */
+static __always_inline bool fits_word(unsigned long addr)
+{
+	return offset_in_page(addr) <= PAGE_SIZE - sizeof(u64);
+}
+
+/* Make sure that a site is text, and read it. Return: 0 or an error. */
+static noinline int read_site(unsigned long addr, unsigned int len, u64 *now)
+{
+	union text_poke_code code = {};
+	unsigned long pfn, page;
+	int ret;
+
+	for (page = addr & PAGE_MASK; page < addr + len; page += PAGE_SIZE) {
+		ret = text_pfn(page, true, &pfn);
+		if (ret) {
+			pr_err("%pS (%px) is %s, nothing of its slot is patched\n",
+			       (void *)addr, (void *)addr,
+			       ret == -EACCES ? "not executable" : "not mapped");
+			return ret;
+		}
+	}
+
+	known_page = addr & PAGE_MASK;
+	__memcpy(code.insn, (void *)addr, len);
+	*now = code.word;
+	return 0;
+}
+
+/*
+ * Compare a site with what the caller expects there, or note what is there.
+ * Nobody else changes it from here on, under text_mutex; and if it is being
+ * changed already, queue_out_of_order() has had that finished.
+ */
+static __always_inline int loc_verify(struct text_poke_loc *loc, unsigned long addr,
+				      unsigned int len, const union text_poke_code *old)
+{
+	u64 now;
+	int ret;
+
+	if (likely((addr & PAGE_MASK) == known_page && fits_word(addr))) {
+		now = get_unaligned((const u64 *)addr);
+	} else {
+		ret = read_site(addr, len, &now);
+		if (ret)
+			return ret;
+	}
+
+	if (unlikely(old && (now ^ old->word) & insn_mask(len)))
+		return site_differs((void *)addr, len, old);
+
+	loc->old.word = now;
 	return 0;
 }
 
@@ -1235,10 +1295,11 @@ static unsigned int queue_out_of_order(struct text_poke_slot **slot, struct text
 			continue;
 
 		pipeline_drain();
-		*slot = &slots[filling];
+		*slot = filling;
 		moved = &(*slot)->loc[0];
 		*moved = **loc;
 		*loc = moved;
+		queued_end = moved->rel_addr + moved->len;
 		break;
 	}
 
@@ -1257,30 +1318,28 @@ static __always_inline int queue_site(unsigned long addr, const union text_poke_
 	unsigned int pos;
 	int pushed = 0, ret;
 
-	if (!batch.begin)
-		batch_begin();
-
-	if (slots[filling].nr >= batch_limit())
+	if (unlikely(filling->nr >= fill_limit))
 		pushed = slot_push();
 
-	slot = &slots[filling];
+	slot = filling;
 	loc = &slot->loc[slot->nr];
-	ret = loc_init(loc, addr, new, len, old, emulate);
-	if (ret) {
-		pr_err("%pS (%px): %*ph cannot be patched in\n", (void *)addr, (void *)addr,
-		       (int)min_t(unsigned int, len, sizeof(emulate->insn)), emulate->insn);
-		queue_error = queue_error ?: ret;
-		return ret;
-	}
+	ret = loc_init(loc, addr, new, len, emulate);
+	if (unlikely(ret))
+		return site_refused((void *)addr, len, emulate, ret);
 
-	if (loc->rel_addr >= queued_end)
-		pos = slot->nr;
+	pos = slot->nr;
+	if (likely(loc->rel_addr >= queued_end))
+		queued_end = loc->rel_addr + (s32)len;
 	else
 		pos = queue_out_of_order(&slot, &loc);
 
-	queued_end = max(queued_end, loc->rel_addr + (s32)len);
+	ret = loc_verify(loc, addr, len, old);
+	if (unlikely(ret))
+		slot->error = slot->error ?: ret;
+
 	slot->order[pos] = slot->nr++;
-	slot->nr_int3 += new->insn[0] == INT3_INSN_OPCODE;
+	if (unlikely(new->insn[0] == INT3_INSN_OPCODE))
+		slot->nr_int3++;
 	return pushed;
 }
 
@@ -1298,6 +1357,7 @@ static int queue_one(void *addr, const void *opcode, size_t len, const void *emu
 {
 	union text_poke_code new = code_from(opcode, len), what;
 
+	batch_begin();
 	what = emulate ? code_from(emulate, len) : new;
 	return queue_site((unsigned long)addr, &new, len, NULL, &what);
 }
@@ -1350,11 +1410,12 @@ int text_poke_queue_sites(const struct text_poke_site *sites, unsigned int nr)
 	int ret = 0;
 
 	lockdep_assert_held(&text_mutex);
+	batch_begin();
 
 	for (i = 0; i < nr; i++) {
 		const struct text_poke_site *site = &sites[i];
 		int err = queue_site((unsigned long)site->addr, &site->new, site->len,
-				     &site->old, &site->new);
+				     site->verified ? NULL : &site->old, &site->new);
 
 		ret = ret ?: err;
 	}
@@ -1430,7 +1491,7 @@ int text_poke_bp(void *addr, const void *opcode, size_t len, const void *emulate
  */
 int text_poke_test_step(void)
 {
-	if (slots[filling].nr)
+	if (filling->nr)
 		return slot_push();
 
 	pipeline_step();
@@ -1517,6 +1578,7 @@ static void __init text_poke_debugfs_init(void)
 	debugfs_create_u64("syncs", 0444, dir, &stats.syncs);
 	debugfs_create_u64("irqoff_max_ns", 0444, dir, &stats.irqoff_max_ns);
 	debugfs_create_u64("planted_max_ns", 0444, dir, &stats.planted_max_ns);
+	debugfs_create_u64("planted_ns", 0444, dir, &stats.planted_ns);
 	debugfs_create_u32("batch_size", 0444, dir, &batch_size);
 	debugfs_create_file_unsafe("traps", 0444, dir, NULL, &traps_fops);
 	debugfs_create_file_unsafe("stale_traps", 0444, dir, NULL, &stale_traps_fops);

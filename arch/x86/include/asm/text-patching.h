@@ -49,12 +49,14 @@ union text_poke_code {
  * struct text_poke_site - one instruction to be replaced
  * @addr:	where it begins
  * @len:	its length in bytes, at most TEXT_POKE_MAX_INSN_SIZE
- * @old:	what must be there now
+ * @verified:	the caller has seen, under text_mutex, that @old is there now
+ * @old:	what must be there now; not looked at if @verified
  * @new:	what shall be there
  */
 struct text_poke_site {
 	void			*addr;
 	unsigned int		len;
+	bool			verified;
 	union text_poke_code	old;
 	union text_poke_code	new;
 };

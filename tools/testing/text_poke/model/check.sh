@@ -30,11 +30,11 @@ finish()
 # build <flags of the model> <flags of the checker>
 build()
 {
-	rm -f pan*
+	rm -f check
 	# Both are lists of words.
 	# shellcheck disable=SC2086
 	spin $1 -a "$model" > log 2>&1 &&
-		"${CC:-gcc}" -O2 -w -DMEMLIM=3500 $2 -o pan pan.c >> log 2>&1 && return
+		"${CC:-gcc}" -O2 -w -DMEMLIM=3500 $2 -o check pan.c >> log 2>&1 && return
 
 	sed 's/^/# /' log
 	return 1
@@ -46,7 +46,7 @@ search()
 {
 	status="not ok"
 	# shellcheck disable=SC2086
-	if build "$2" "$3" && ./pan -n -m1000000 $4 > log 2>&1 &&
+	if build "$2" "$3" && ./check -n -m1000000 $4 > log 2>&1 &&
 	   grep -q 'errors: 0$' log && ! grep -q 'not completed\|too small' log; then
 		status=ok
 	fi
@@ -73,7 +73,7 @@ fails()
 {
 	status="not ok"
 	if build "$3" -DSAFETY &&
-	   ./pan -n -c0 -m1000000 2> /dev/null | grep -q "assertion violated.*||$1)"; then
+	   ./check -n -c0 -m1000000 2> /dev/null | grep -q "assertion violated.*||$1)"; then
 		status=ok
 	fi
 

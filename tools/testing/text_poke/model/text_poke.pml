@@ -36,7 +36,7 @@
  *   steps, and a handler may find either half.
  * - Processes interleave at single accesses to what they share. A d_step has
  *   one such access, and besides only private state, and what exists for the
- *   checks.
+ *   checks. The one exception, in step(), says why.
  * - CPUs share nothing that they write but their answers to IPIs. So one CPU
  *   shows all that can happen to a CPU, and a second one that answers earlier
  *   or later shows all that others can do to it.
@@ -240,8 +240,8 @@ inline write_first(k)
 bit ipi[NCPU];
 
 /*
- * Send an IPI to every CPU, and wait for the answers, if wanted. To send is a full
- * barrier. It is one step, as to get an IPI late is to answer it late.
+ * Send an IPI to every CPU and wait for the answers, unless it is left out. To
+ * send is a full barrier. It is one step: to get it late is to answer it late.
  */
 inline sync(wanted)
 {
@@ -302,7 +302,7 @@ inline step(k)
 #ifdef UNPUBLISH_FIRST
 	unpublish(p3);
 #endif
-	/* One step: whoever looks at one of the sites doesn't at the other. */
+	/* Together: two sites, and no reader or check looks at more than one. */
 	d_step {
 		write_tail(p2);
 		write_first(p3)
@@ -314,7 +314,10 @@ inline step(k)
 	unpublish(p3)
 #ifdef INT3_SYNC
 	;
-	sync(p3 != NONE && IS_INT3(slot_site[p3], slot_insn[p3]))
+	if
+	:: p3 != NONE && IS_INT3(slot_site[p3], slot_insn[p3]) -> sync(true)
+	:: else
+	fi
 #endif
 }
 
@@ -371,14 +374,16 @@ proctype writer()
 			fi
 		};
 
+		/* Only then it is looked for: it may be live in another slot. */
+		fill_site(filling, s);
 #ifndef DUP_LIVE
 		if
-		:: HOLDS(p1, s) || HOLDS(p2, s) -> drain()
+		:: HOLDS(p1, s) || HOLDS(p2, s) ->
+			drain();
+			fill_site(filling, s)
 		:: else
 		fi;
 #endif
-
-		fill_site(filling, s);
 		d_step {
 			queued[s]++;
 			slots++;
