@@ -101,13 +101,12 @@ boot()
 		"${call[@]}"
 }
 
-# Seconds of CPU that all guests took so far: steadier than their clocks when
-# the host has other work too.
-cpu_seconds()
+# Seconds of CPU that all guests took so far, into $cpu: steadier than their
+# clocks when the host has other work too.
+take_cpu_time()
 {
 	times > "$out/times"
-	awk 'NR == 2 { split($1, t, "[ms]"); printf "%.1f", t[1] * 60 + t[2] }' \
-		"$out/times"
+	cpu=$(awk 'NR == 2 { split($1, t, "[ms]"); print t[1] * 60 + t[2] }' "$out/times")
 }
 
 # What stock's results depend on.
@@ -131,7 +130,8 @@ for n in $(seq "$boots"); do
 	for kernel in "${fresh[@]}"; do
 		dir=$out/$mode-$kernel.$n
 		start=$SECONDS
-		cpu_before=$(cpu_seconds)
+		take_cpu_time
+		cpu_before=$cpu
 		say "boot $n of $boots, $kernel kernel"
 		status=0
 		boot "$kernel" "$dir" || status=$?
@@ -141,11 +141,9 @@ for n in $(seq "$boots"); do
 		125) ended=panicked ;;
 		*) ended=complaining ;;
 		esac
-		{
-			echo "ended $ended"
-			echo "cpu_seconds $(cpu_seconds) $cpu_before" |
-				awk '{ print $1, $2 - $3 }'
-		} > "$dir/ended"
+		take_cpu_time
+		echo "$ended $cpu $cpu_before" |
+			awk '{ print "ended", $1; print "cpu_seconds", $2 - $3 }' > "$dir/ended"
 		# under load, dying is a result
 		[ $status = 0 ] || [ "$mode" = load ] ||
 			die "the $kernel kernel was not measured to the end: see above"

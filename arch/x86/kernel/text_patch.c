@@ -641,8 +641,8 @@ static __always_inline void emulate_insn(struct pt_regs *regs, unsigned long ip,
 #define SLOT_SITES_MAX	1024U
 
 /* Bounds of the size that adapts. The upper one keeps an idle machine's sites planted briefly. */
-#define BATCH_SIZE_MIN	62U
-#define BATCH_SIZE_MAX	496U
+#define BATCH_SIZE_MIN	64U
+#define BATCH_SIZE_MAX	512U
 
 struct text_poke_loc {
 	s32			rel_addr;	/* from _stext */
