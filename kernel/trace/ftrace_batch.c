@@ -249,7 +249,9 @@ static unsigned long find_only_trampoline(void)
 /* What @rec's site shall call. A trampoline is searched among all ops, if there are several. */
 static __always_inline unsigned long rec_new_addr(struct dyn_ftrace *rec)
 {
-	if (only_trampoline && (rec->flags & (FTRACE_FL_TRAMP | FTRACE_FL_DIRECT)) == FTRACE_FL_TRAMP)
+	unsigned long how = rec->flags & (FTRACE_FL_TRAMP | FTRACE_FL_DIRECT);
+
+	if (only_trampoline && how == FTRACE_FL_TRAMP)
 		return only_trampoline;
 
 	return ftrace_get_addr_new(rec);
@@ -304,9 +306,10 @@ static __always_inline int queue_rec(struct dyn_ftrace *rec, bool enable)
 	return ret;
 }
 
+typedef int change_func(struct dyn_ftrace *rec, bool enable);
+
 /* Call @func for all records that may differ; inlined, so that @func is. */
-static __always_inline int for_each_change(int (*func)(struct dyn_ftrace *rec, bool enable),
-					   bool enable)
+static __always_inline int visit_changes(change_func *func, bool enable)
 {
 	struct ftrace_page *pg;
 	unsigned int i;
@@ -337,11 +340,11 @@ static __always_inline int for_each_change(int (*func)(struct dyn_ftrace *rec, b
  */
 void ftrace_replace_code(int enable)
 {
-	int ret = for_each_change(verify_rec, enable);
+	int ret = visit_changes(verify_rec, enable);
 
 	if (!ret) {
 		only_trampoline = find_only_trampoline();
-		ret = for_each_change(queue_rec, enable);
+		ret = visit_changes(queue_rec, enable);
 		ret = text_poke_queue_sites(chunk, nr_chunk) ?: ret;
 		nr_chunk = 0;
 		ret = text_poke_finish() ?: ret;

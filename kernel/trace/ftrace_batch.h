@@ -59,11 +59,13 @@ struct dyn_ftrace *ftrace_hash_walk_next(struct ftrace_hash_walk *walk);
 	for (pg = ftrace_pages_start; pg; pg = (hash) ? NULL : pg->next) {	\
 		struct ftrace_hash_walk _____walk;				\
 		int _____i = 0;							\
-		for (rec = (hash) ? ftrace_hash_walk_start(&_____walk, hash, other) :	\
+										\
+		for (rec = (hash) ? ftrace_hash_walk_start(&_____walk, hash, other) : \
 				    ftrace_page_rec(pg, 0);			\
 		     rec;							\
 		     rec = (hash) ? ftrace_hash_walk_next(&_____walk) :		\
 				    ftrace_page_rec(pg, ++_____i)) {
+/* Two braces are left open. */
 
 static inline struct dyn_ftrace *ftrace_page_rec(const struct ftrace_page *pg, int i)
 {

@@ -23,6 +23,7 @@
  */
 #define pr_fmt(fmt) "text_poke: " fmt
 
+#include <linux/cpufeature.h>
 #include <linux/cpumask.h>
 #include <linux/debugfs.h>
 #include <linux/init.h>
@@ -43,7 +44,6 @@
 #include <linux/sysctl.h>
 #include <linux/unaligned.h>
 
-#include <asm/cpufeature.h>
 #include <asm/debugreg.h>
 #include <asm/kaslr.h>
 #include <asm/nops.h>
@@ -129,10 +129,13 @@ struct text_poke_window {
 void __init poking_init(void)
 {
 	unsigned long index;
-	spinlock_t *ptl;
+	p4d_t *p4d;
+	pud_t *pud;
+	pmd_t *pmd;
 
 	poking_mm = mm_alloc();
-	BUG_ON(!poking_mm);
+	if (!poking_mm)
+		panic("no memory for the mm that text is poked through\n");
 
 	/* Xen PV guests need the PGD to be pinned. */
 	paravirt_enter_mmap(poking_mm);
@@ -147,9 +150,13 @@ void __init poking_init(void)
 	if (index > PTRS_PER_PTE - WINDOW_PTES)
 		poking_addr -= (index - (PTRS_PER_PTE - WINDOW_PTES)) * PAGE_SIZE;
 
-	poking_ptes = get_locked_pte(poking_mm, poking_addr, &ptl);
-	BUG_ON(!poking_ptes);
-	pte_unmap_unlock(poking_ptes, ptl);
+	p4d = p4d_alloc(poking_mm, pgd_offset(poking_mm, poking_addr), poking_addr);
+	pud = p4d ? pud_alloc(poking_mm, p4d, poking_addr) : NULL;
+	pmd = pud ? pmd_alloc(poking_mm, pud, poking_addr) : NULL;
+	if (!pmd || pte_alloc(poking_mm, pmd))
+		panic("no memory for the page table that text is poked through\n");
+
+	poking_ptes = pte_offset_kernel(pmd, poking_addr);
 }
 
 /* text_pfn() for code in modules, trampolines and the BPF JIT, mapped by small or large pages. */
@@ -338,7 +345,7 @@ static int poke_range(window_write_t *write, void *addr, const void *src, size_t
 
 	window_map(&window, start, start + len - 1);
 	if (window.holes) {
-		pr_err("%pS (%px): no text is mapped at this address\n", addr, addr);
+		pr_err("%pS: no text is mapped at this address\n", addr);
 		window_unmap(&window);
 		return -EFAULT;
 	}
@@ -856,6 +863,7 @@ static __always_inline u64 insn_mask(unsigned int len)
 static void slot_publish(struct text_poke_slot *slot)
 {
 	slot->planted = local_clock();
+	/* Pairs with smp_load_acquire() in find_planted(). */
 	smp_store_release(&slot->live, slot->nr);
 	/* Pairs with smp_rmb() in poke_int3_handler(). */
 	smp_wmb();
@@ -940,7 +948,7 @@ static __always_inline bool slot_write(struct text_poke_slot *slot, enum text_po
 				break;
 			if (!phase_writes(loc, phase))
 				continue;
-			/* slot_verify() has found its pages, but text may be gone with its module. */
+			/* Its pages were there when it was queued; a module may be gone. */
 			if (unlikely(window.holes) &&
 			    !window_shows(&window, loc_addr(loc), loc_addr(loc) + loc->len - 1))
 				continue;
@@ -1209,7 +1217,7 @@ static __always_inline int loc_init(struct text_poke_loc *loc, unsigned long add
 static __cold noinline int site_refused(const void *addr, unsigned int len,
 					const union text_poke_code *emulate, int error)
 {
-	pr_err("%pS (%px): %*ph cannot be patched in\n", addr, addr,
+	pr_err("%pS: %*ph cannot be patched in\n", addr,
 	       (int)min_t(unsigned int, len, sizeof(emulate->insn)), emulate->insn);
 	queue_error = queue_error ?: error;
 	return error;
@@ -1218,8 +1226,8 @@ static __cold noinline int site_refused(const void *addr, unsigned int len,
 static __cold noinline int site_differs(const void *addr, unsigned int len,
 					const union text_poke_code *expected)
 {
-	pr_err("%pS (%px) holds %*ph instead of %*ph, nothing of its slot is patched\n",
-	       addr, addr, len, addr, len, expected->insn);
+	pr_err("%pS holds %*ph instead of %*ph, nothing of its slot is patched\n",
+	       addr, len, addr, len, expected->insn);
 	return -EINVAL;
 }
 
@@ -1239,8 +1247,7 @@ static noinline int read_site(unsigned long addr, unsigned int len, u64 *now)
 	for (page = addr & PAGE_MASK; page < addr + len; page += PAGE_SIZE) {
 		ret = text_pfn(page, true, &pfn);
 		if (ret) {
-			pr_err("%pS (%px) is %s, nothing of its slot is patched\n",
-			       (void *)addr, (void *)addr,
+			pr_err("%pS is %s, nothing of its slot is patched\n", (void *)addr,
 			       ret == -EACCES ? "not executable" : "not mapped");
 			return ret;
 		}

@@ -132,8 +132,9 @@ union text_poke_insn {
  * @dest:	where it calls or jumps to
  * @size:	its length; more than the opcode's own for a prefixed one
  *
- * A destination out of the displacement's reach is a bug: no instruction
- * can express it, and any other one would send the CPU astray.
+ * A destination out of the displacement's reach is a bug: no instruction can
+ * express it. Whoever executes what is generated then traps there, and does not
+ * go astray.
  */
 static __always_inline
 void __text_gen_insn(void *buf, u8 opcode, const void *addr, const void *dest, int size)
@@ -141,7 +142,8 @@ void __text_gen_insn(void *buf, u8 opcode, const void *addr, const void *dest, i
 	union text_poke_insn *insn = buf;
 	long disp;
 
-	BUG_ON(size < text_opcode_size(opcode));
+	if (WARN_ON_ONCE(size < text_opcode_size(opcode)))
+		opcode = INT3_INSN_OPCODE;
 
 	/*
 	 * If the compiler saw through to the symbols here, it would emit
@@ -156,8 +158,8 @@ void __text_gen_insn(void *buf, u8 opcode, const void *addr, const void *dest, i
 		return;
 
 	disp = (long)dest - (long)(addr + size);
-	if (size == JMP8_INSN_SIZE)
-		BUG_ON(disp != (s8)disp);
+	if (size == JMP8_INSN_SIZE && WARN_ON_ONCE(disp != (s8)disp))
+		insn->opcode = INT3_INSN_OPCODE;
 
 	insn->disp = disp;
 }
@@ -237,14 +239,30 @@ bool int3_emulate_cc(unsigned long flags, u8 cc)
 	bool match = false;
 
 	switch ((cc >> 1) & 7) {
-	case 0: match = flags & X86_EFLAGS_OF; break;
-	case 1: match = flags & X86_EFLAGS_CF; break;
-	case 2: match = flags & X86_EFLAGS_ZF; break;
-	case 3: match = flags & (X86_EFLAGS_CF | X86_EFLAGS_ZF); break;
-	case 4: match = flags & X86_EFLAGS_SF; break;
-	case 5: match = flags & X86_EFLAGS_PF; break;
-	case 6: match = sign_differs; break;
-	case 7: match = sign_differs || (flags & X86_EFLAGS_ZF); break;
+	case 0:
+		match = flags & X86_EFLAGS_OF;
+		break;
+	case 1:
+		match = flags & X86_EFLAGS_CF;
+		break;
+	case 2:
+		match = flags & X86_EFLAGS_ZF;
+		break;
+	case 3:
+		match = flags & (X86_EFLAGS_CF | X86_EFLAGS_ZF);
+		break;
+	case 4:
+		match = flags & X86_EFLAGS_SF;
+		break;
+	case 5:
+		match = flags & X86_EFLAGS_PF;
+		break;
+	case 6:
+		match = sign_differs;
+		break;
+	case 7:
+		match = sign_differs || (flags & X86_EFLAGS_ZF);
+		break;
 	}
 
 	return match != (cc & 1);
