@@ -234,7 +234,7 @@ step_kselftest()
 		O="$out/kselftest" KBUILD_OUTPUT="$out/kselftest" TARGETS=text_poke \
 		INSTALL_PATH="$out/kselftest/install" install || return 0
 	watch kselftest-guest guest --kind test --root host --time 900 --results "$out/host" \
-		--append "kunit.enable=0" "$top/scripts/guest/tests.sh" kselftest \
+		--append "kprobe_event=" "$top/scripts/guest/tests.sh" kselftest \
 		"${out#"$top"/}/kselftest/install" || :
 	[ -s "$out/host/tap" ] || { fail kselftest "no result: see build/test/host/console.log"; return 0; }
 	while read -r line; do

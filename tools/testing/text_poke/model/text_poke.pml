@@ -279,6 +279,17 @@ inline step(k)
 		steps++
 	}
 
+#ifdef UNPUBLISH_FIRST
+	unpublish(p3);
+#endif
+	/* Together: two sites, and no reader or check looks at more than one. */
+	d_step {
+		write_first(p3);
+		write_tail(p2)
+	}
+#ifdef UNPUBLISH_EARLY
+	unpublish(p3);
+#endif
 #if defined(PUBLISH_LATE)
 	write_int3(p1);
 	publish(p1);
@@ -298,17 +309,6 @@ inline step(k)
 	publish(p1);
 	/* smp_wmb(): that it is live is seen before the breakpoint. */
 	write_int3(p1);
-#endif
-#ifdef UNPUBLISH_FIRST
-	unpublish(p3);
-#endif
-	/* Together: two sites, and no reader or check looks at more than one. */
-	d_step {
-		write_tail(p2);
-		write_first(p3)
-	}
-#ifdef UNPUBLISH_EARLY
-	unpublish(p3);
 #endif
 	sync(steps != SKIP_SYNC);
 	unpublish(p3)
