@@ -8,7 +8,7 @@
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-steps="apply check boot startup run kselftest debug"
+steps="apply check model boot startup run kselftest debug"
 out=$build/test
 tree=$build/linux
 number=0 passed=0 failed=0 skipped=0
@@ -97,12 +97,12 @@ step_check()
 	mapfile -t scripts < <(cd "$top" && grep -rlE --exclude-dir={build,.git,patches} '^#!/bin/(ba)?sh' .)
 	cd "$top"
 	if command -v shellcheck >/dev/null; then
-		check shellcheck shellcheck -x -e SC1091 "${scripts[@]}" || :
+		check shellcheck shellcheck -x -P SCRIPTDIR -e SC1091 "${scripts[@]}" || :
 	else
 		skip shellcheck "not installed"
 	fi
 	if command -v codespell >/dev/null; then
-		check codespell codespell -q 3 -L extraversion --skip './build,./.git' . || :
+		check codespell codespell -q 3 -L extraversion,struc --skip './build,./.git' . || :
 	else
 		skip codespell "not installed"
 	fi
@@ -245,6 +245,24 @@ step_kselftest()
 		ok*) pass "kselftest/$name" ;;
 		esac
 	done < <(grep -E '^(not )?ok [0-9]+ ' "$out/host/tap")
+}
+
+# The protocol, checked exhaustively, and that the checker finds what is broken
+step_model()
+{
+	local line name
+
+	mkdir -p "$out"
+	"$top/tools/testing/text_poke/model/check.sh" >"$out/model.log" 2>&1 || :
+	while read -r line; do
+		name=model/$(sed -E 's/^(not )?ok [0-9]+ //; s/ #.*//; s/^- //' <<<"$line")
+		case $line in
+		*'# SKIP'*) skip "$name" "${line#*# SKIP }" ;;
+		not*) fail "$name" "see build/test/model.log" ;;
+		ok*) pass "$name" ;;
+		esac
+	done < <(grep -E '^(not )?ok [0-9]+ ' "$out/model.log")
+	grep -qE '^[0-9]+ passed' "$out/model.log" || fail model/complete "see build/test/model.log"
 }
 
 mkdir -p "$out"

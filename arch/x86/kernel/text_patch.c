@@ -11,7 +11,7 @@
  * Many instructions go through a pipeline of three slots. One step plants the
  * INT3s of slot k, writes the tails of slot k-1 and the first bytes of slot
  * k-2, then makes every CPU serialise once: K slots cost K + 2 rounds of IPIs.
- * Only the three slots exist, so nothing is ever allocated under text_mutex.
+ * The slots are static, so nothing is ever allocated under text_mutex.
  *
  * Documentation/trace/text-poke.rst has the argument why this is safe. Where it
  * comes from: Intel SDM Vol. 3A, 9.1.3 "Handling Self- and Cross-Modifying
@@ -662,14 +662,14 @@ struct text_poke_loc {
 struct text_poke_slot {
 	unsigned int		live;		/* sites that the handler sees */
 	unsigned int		nr;
-	unsigned int		nr_int3;	/* those that stay a breakpoint */
 	int			error;		/* of a site, for which all are dropped */
 	u64			planted;	/* when */
 	u16			order[SLOT_SITES_MAX];
 	struct text_poke_loc	loc[SLOT_SITES_MAX];
 };
 
-#define NR_SLOTS	3
+/* Three in the pipeline, and one that rests, see slot_retire(). */
+#define NR_SLOTS	4
 static struct text_poke_slot slots[NR_SLOTS];
 
 static __always_inline unsigned long loc_addr(const struct text_poke_loc *loc)
@@ -705,9 +705,9 @@ static __always_inline unsigned int slot_lower_bound(struct text_poke_slot *slot
  *
  * The slots are published before their first breakpoint is written
  * (slot_publish()), and the breakpoint was seen before they are read here. A
- * slot that is found does not change until this CPU has left the handler: it
- * is only filled again after a text_poke_sync() that began when none of its
- * breakpoints was left in memory, or that began after it was unpublished.
+ * slot seen to be live does not change until this CPU has left the handler: it
+ * is only filled again after a text_poke_sync() that began when it was
+ * unpublished.
  */
 static __always_inline struct text_poke_loc *find_planted(unsigned long ip)
 {
@@ -869,7 +869,7 @@ static void slot_publish(struct text_poke_slot *slot)
 	smp_wmb();
 }
 
-/* The first bytes are written: CPUs that have not seen it yet are few, and stop at the sync. */
+/* The first bytes are written: no CPU comes to the breakpoints any more. */
 static void slot_lifted(struct text_poke_slot *slot)
 {
 	u64 ns = local_clock() - slot->planted;
@@ -921,15 +921,12 @@ static __always_inline void phase_write(u8 *dst, const struct text_poke_loc *loc
 /*
  * Write one phase of all sites of a slot. Inlined, so that each phase gets a loop
  * of its own.
- *
- * Return: whether anything was to be written.
  */
-static __always_inline bool slot_write(struct text_poke_slot *slot, enum text_poke_phase phase)
+static __always_inline void slot_write(struct text_poke_slot *slot, enum text_poke_phase phase)
 {
 	const struct text_poke_loc *loc = slot_loc(slot, slot->nr - 1);
 	unsigned long end = loc_addr(loc) + loc->len;
 	unsigned int i = 0, stop;
-	bool wrote = false;
 
 	while (i < slot->nr) {
 		struct text_poke_window window;
@@ -954,12 +951,9 @@ static __always_inline bool slot_write(struct text_poke_slot *slot, enum text_po
 				continue;
 
 			phase_write(stext + loc->rel_addr, loc, phase);
-			wrote = true;
 		}
 		window_close(&window);
 	}
-
-	return wrote;
 }
 
 /*
@@ -1005,24 +999,17 @@ static void slot_write_early(struct text_poke_slot *slot)
 static void slot_clear(struct text_poke_slot *slot)
 {
 	slot->nr = 0;
-	slot->nr_int3 = 0;
 	slot->error = 0;
 }
 
 /*
- * The handler may still be looking at a slot with sites that stay a breakpoint
- * when the sync after its last step is over: others keep running into them. So
- * it takes a sync after the slot was unpublished, too. When all of its sites
- * are of that kind, pipeline_step() unpublishes it before its only one.
+ * A handler that began after the sync, for whatever breakpoint, may have seen
+ * that the slot is live and still be searching it. So the slot rests: it is
+ * filled again after the next step, whose sync ends that handler.
  */
 static void slot_retire(struct text_poke_slot *slot)
 {
-	if (slot->live) {
-		WRITE_ONCE(slot->live, 0);
-		if (slot->nr_int3)
-			text_poke_sync();
-	}
-
+	WRITE_ONCE(slot->live, 0);
 	stats.slots++;
 	stats.sites += slot->nr;
 	slot_clear(slot);
@@ -1036,7 +1023,6 @@ static void pipeline_step(void)
 	struct text_poke_slot *firsts = slot_ahead(2);
 	unsigned int planted = plant->nr + tails->nr + firsts->nr;
 	struct text_poke_traps before, after;
-	bool sync = false;
 
 	cond_resched();
 	count_traps(&before);
@@ -1046,31 +1032,27 @@ static void pipeline_step(void)
 	 * CPUs; this one keeps breakpoints planted for the shortest time.
 	 */
 	if (firsts->nr) {
-		sync |= slot_write(firsts, PHASE_FIRST);
+		slot_write(firsts, PHASE_FIRST);
 		slot_lifted(firsts);
-		if (firsts->nr_int3 == firsts->nr) {
-			WRITE_ONCE(firsts->live, 0);
-			sync = true;
-		}
 	}
 
 	if (tails->nr) {
-		sync |= slot_write(tails, PHASE_TAIL);
+		slot_write(tails, PHASE_TAIL);
 		slot_emit_perf(tails);
 	}
 
 	if (plant->nr) {
 		slot_publish(plant);
-		sync |= slot_write(plant, PHASE_INT3);
+		slot_write(plant, PHASE_INT3);
 	}
 
-	if (sync)
-		text_poke_sync();
+	/* Even if nothing was written: the slot that rests counts on it. */
+	text_poke_sync();
 
 	if (firsts->nr)
 		slot_retire(firsts);
 
-	filling = firsts;
+	filling = slot_ahead(NR_SLOTS - 1);
 
 	count_traps(&after);
 	batch_adapt(planted, after.emulated - before.emulated);
@@ -1345,8 +1327,6 @@ static __always_inline int queue_site(unsigned long addr, const union text_poke_
 		slot->error = slot->error ?: ret;
 
 	slot->order[pos] = slot->nr++;
-	if (unlikely(new->insn[0] == INT3_INSN_OPCODE))
-		slot->nr_int3++;
 	return pushed;
 }
 
