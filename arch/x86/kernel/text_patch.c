@@ -847,10 +847,11 @@ static void batch_adapt(unsigned int sites, unsigned long traps)
 	if (sites < BATCH_SIZE_MIN)
 		return;
 
+	/* Shrink at once where code is hot, and grow again little by little. */
 	if (traps > worth_it)
-		batch_size = max(batch_size / 2, BATCH_SIZE_MIN);
+		batch_size = max(batch_size / (traps > 4 * worth_it ? 4 : 2), BATCH_SIZE_MIN);
 	else if (traps < worth_it / 4 && sites >= batch_size)
-		batch_size = min(batch_size * 2, BATCH_SIZE_MAX);
+		batch_size = min(batch_size + batch_size / 4, BATCH_SIZE_MAX);
 }
 
 /* The bytes of a word that an instruction fills. */
