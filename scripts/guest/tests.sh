@@ -9,6 +9,11 @@
 
 tracing=/sys/kernel/tracing
 
+if [ "$(nproc)" -ne "$SMP" ]; then
+	echo "@ $(nproc) of $SMP CPUs came up"
+	exit 1
+fi
+
 case $1 in
 boot)
 	echo "@ booted"
