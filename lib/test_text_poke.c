@@ -1205,15 +1205,15 @@ static noinline __noclone int kprobe_target(int val)
 
 static void test_kprobe_int3(struct kunit *test)
 {
-	struct kprobe kp = {
-		.addr = (void *)kprobe_target,
-		.pre_handler = kprobe_pre,
-		.post_handler = kprobe_post,
-	};
+	struct kprobe *kp = kunit_kzalloc(test, sizeof(*kp), GFP_KERNEL);
 	struct text_poke_test_counters start;
 	struct site call = call_site();
 
-	KUNIT_ASSERT_EQ(test, 0, register_kprobe(&kp));
+	KUNIT_ASSERT_NOT_NULL(test, kp);
+	kp->addr = (void *)kprobe_target;
+	kp->pre_handler = kprobe_pre;
+	kp->post_handler = kprobe_post;
+	KUNIT_ASSERT_EQ(test, 0, register_kprobe(kp));
 	mutex_lock(&text_mutex);
 	lay_out(&call);
 	arena_write();
@@ -1229,7 +1229,7 @@ static void test_kprobe_int3(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 3 * 2, kprobe_hits);
 	check_counted(test, &start, 1, 1, 1, 3, 0);
 	mutex_unlock(&text_mutex);
-	unregister_kprobe(&kp);
+	unregister_kprobe(kp);
 	KUNIT_EXPECT_EQ(test, 15, kprobe_target(5));
 	KUNIT_EXPECT_EQ(test, 3 * 2, kprobe_hits);
 }
