@@ -209,6 +209,9 @@ fi
 if [ $qemu_status -ne 0 ]; then
 	fail 122 "QEMU failed: $(tail -n1 "$job/qemu.log")"
 fi
+if [ -z "$hung" ] && grep -q 'terminating on signal' "$job/qemu.log"; then
+	fail 122 "QEMU was stopped from outside: $(tail -n1 "$job/qemu.log")"
+fi
 if [ ! -s "$job/status" ]; then
 	clean | tail -n 5 >&2
 	fail 125 "the guest went down before its job was done: see above and ${log#"$top"/}"

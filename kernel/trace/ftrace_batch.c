@@ -10,9 +10,12 @@
  * Nothing here is traced, as nothing in this directory is, and while the sites
  * are being replaced nothing traced is called for each of them.
  */
+#include <linux/bsearch.h>
 #include <linux/ftrace.h>
 #include <linux/memory.h>
+#include <linux/sort.h>
 #include <linux/uaccess.h>
+#include <linux/workqueue.h>
 
 #include <asm/nops.h>
 #include <asm/text-patching.h>
@@ -30,9 +33,33 @@
 static struct dyn_ftrace *noted[MAX_NOTED];
 static unsigned int nr_noted;
 /* Which records differ is not known: look at all. */
-static bool walk_all;
+bool ftrace_batch_walk_all;
 /* The last update did. */
 static bool walked_all;
+
+/*
+ * Nearly all records that change are of functions that nobody traced before, or
+ * nobody does any more, and that call their ops' trampoline. Records like these
+ * are dealt with as a whole, without a look at each flag.
+ */
+#define PLAIN_TO_CALL	(FTRACE_FL_TRAMP | 1)
+#define PLAIN_TO_NOP	(FTRACE_FL_ENABLED | FTRACE_FL_TRAMP_EN)
+
+static __always_inline unsigned long plain_flags(struct dyn_ftrace *rec)
+{
+	return rec->flags & ~FTRACE_FL_TOUCHED;
+}
+
+/* What ftrace_test_record() says. */
+static __always_inline int rec_change(struct dyn_ftrace *rec, bool enable)
+{
+	if (plain_flags(rec) == PLAIN_TO_CALL && enable)
+		return FTRACE_UPDATE_MAKE_CALL;
+	if (plain_flags(rec) == PLAIN_TO_NOP)
+		return FTRACE_UPDATE_MAKE_NOP;
+
+	return ftrace_test_record(rec, enable);
+}
 
 /**
  * ftrace_batch_note - note a record if its call site must change
@@ -43,10 +70,10 @@ static bool walked_all;
  */
 bool ftrace_batch_note(struct dyn_ftrace *rec)
 {
-	if (walk_all)
+	if (ftrace_batch_walk_all)
 		return true;
 
-	if (ftrace_test_record(rec, true) == FTRACE_UPDATE_IGNORE)
+	if (rec_change(rec, true) == FTRACE_UPDATE_IGNORE)
 		return false;
 
 	/*
@@ -54,7 +81,7 @@ bool ftrace_batch_note(struct dyn_ftrace *rec)
 	 * records would be noted may go.
 	 */
 	if (!ftrace_enabled || nr_noted == MAX_NOTED)
-		walk_all = true;
+		ftrace_batch_walk_all = true;
 	else
 		noted[nr_noted++] = rec;
 
@@ -73,11 +100,11 @@ bool ftrace_batch_pending(void)
 {
 	unsigned int i, nr = 0;
 
-	if (walk_all)
+	if (ftrace_batch_walk_all)
 		return true;
 
 	for (i = 0; i < nr_noted; i++) {
-		if (ftrace_test_record(noted[i], true) != FTRACE_UPDATE_IGNORE)
+		if (rec_change(noted[i], true) != FTRACE_UPDATE_IGNORE)
 			noted[nr++] = noted[i];
 	}
 	nr_noted = nr;
@@ -93,6 +120,27 @@ bool ftrace_batch_pending(void)
 bool ftrace_batch_walks(void)
 {
 	return walked_all;
+}
+
+static __always_inline int cmp_ip(const void *ip, const void *rec)
+{
+	unsigned long a = *(const unsigned long *)ip, b = ((const struct dyn_ftrace *)rec)->ip;
+
+	return a < b ? -1 : a > b;
+}
+
+/* Inlined, for a filter of a thousand functions spends most of its time here. */
+static __always_inline struct dyn_ftrace *find_rec(unsigned long ip)
+{
+	struct ftrace_page *pg;
+
+	for (pg = ftrace_pages_start; pg; pg = pg->next) {
+		if (pg->index && ip >= pg->records[0].ip && ip <= pg->records[pg->index - 1].ip)
+			return __inline_bsearch(&ip, pg->records, pg->index,
+						sizeof(*pg->records), cmp_ip);
+	}
+
+	return NULL;
 }
 
 /* The record of the entry that the walk is at, or of the first one after it that has one. */
@@ -116,9 +164,8 @@ static struct dyn_ftrace *hash_walk_rec(struct ftrace_hash_walk *walk)
 		}
 
 		/* A filter may name functions of a module that is gone. */
-		rec = lookup_rec(walk->entry->ip, walk->entry->ip);
-		if (rec && rec->ip == walk->entry->ip &&
-		    !(walk->done && ftrace_lookup_ip(walk->done, rec->ip)))
+		rec = find_rec(walk->entry->ip);
+		if (rec && !(walk->done && ftrace_lookup_ip(walk->done, rec->ip)))
 			return rec;
 
 		walk->entry = hlist_entry_safe(walk->entry->hlist.next,
@@ -155,8 +202,200 @@ struct dyn_ftrace *ftrace_hash_walk_next(struct ftrace_hash_walk *walk)
 	return hash_walk_rec(walk);
 }
 
+/*
+ * The ops whose functions were counted, or counted out, since call sites were as
+ * their records ask. It is nearly always one; if it is, records that nobody or
+ * only one ops has use for can only be its.
+ */
+static unsigned int nr_joined, nr_left;
+static unsigned long trampoline_joined, trampoline_left;
+/* No site calls anything, whoever asks for it. */
+static bool all_off;
+
+static void forget_changes(void)
+{
+	nr_joined = 0;
+	nr_left = 0;
+}
+
+/*
+ * Ops with the same filter are a group, whose call sites call the trampoline of
+ * one of them, the leader. What the trampoline calls depends on how many ops are
+ * in the group: the function of the only one, or the list function. So an ops
+ * that joins a group, or leaves it, changes no call site.
+ *
+ * While records change, whatever calls the leader's trampoline belongs to the
+ * leader's group and to no ops besides.
+ */
+
+/*
+ * Of each ops that may be called through another trampoline than it was: when,
+ * as a number, and up to which number all tasks have left the trampolines since.
+ */
+static unsigned int last_unsettled, settled;
+
+static bool ops_unsettled(struct ftrace_ops *ops)
+{
+	return (int)(ops->unsettled - settled) > 0;
+}
+
+/**
+ * ftrace_trampoline_func - what an ops' trampoline calls
+ * @ops:	the ops
+ *
+ * A task in a trampoline may have loaded another ops than the one whose function
+ * is called by the time it gets there; only the list function does not care.
+ *
+ * Context: ftrace_lock held.
+ */
+ftrace_func_t ftrace_trampoline_func(struct ftrace_ops *ops)
+{
+	if (ops->group_size > 1 || ops_unsettled(ops))
+		return ftrace_ops_list_func;
+
+	return ftrace_ops_get_func(ops);
+}
+
+static void settle_trampolines(struct work_struct *work)
+{
+	unsigned int now;
+	struct ftrace_ops *op;
+
+	mutex_lock(&ftrace_lock);
+	now = last_unsettled;
+	mutex_unlock(&ftrace_lock);
+
+	/* As in ftrace_shutdown(), for tasks that RCU does not see and for preempted ones */
+	synchronize_rcu_tasks_rude();
+	synchronize_rcu_tasks();
+
+	mutex_lock(&ftrace_lock);
+	settled = now;
+	do_for_each_ftrace_op(op, ftrace_ops_list) {
+		if (op->group == op)
+			arch_ftrace_update_trampoline(op);
+	} while_for_each_ftrace_op(op);
+	mutex_unlock(&ftrace_lock);
+}
+static DECLARE_WORK(settle_work, settle_trampolines);
+
+static void ops_unsettle(struct ftrace_ops *ops)
+{
+	ops->unsettled = ++last_unsettled;
+	queue_work(system_long_wq, &settle_work);
+}
+
+/*
+ * Those that have their own way of being called do not share. Nor do ops that use
+ * another one's filter: several of them change at once.
+ */
+static bool may_share(struct ftrace_ops *ops)
+{
+	const unsigned long own_way = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_IPMODIFY |
+				      FTRACE_OPS_FL_DIRECT;
+
+	return ops->flags & FTRACE_OPS_FL_ALLOC_TRAMP && !(ops->flags & own_way) &&
+	       ops->func_hash == &ops->local_hash;
+}
+
+static bool same_filter(struct ftrace_ops *a, struct ftrace_ops *b)
+{
+	return ftrace_hash_equal(a->func_hash->filter_hash, b->func_hash->filter_hash) &&
+	       ftrace_hash_equal(a->func_hash->notrace_hash, b->func_hash->notrace_hash);
+}
+
+/**
+ * ftrace_group_join - put an ops into the group of those with its filter
+ * @ops:	an ops whose functions are about to be counted
+ *
+ * Context: ftrace_lock held.
+ */
+void ftrace_group_join(struct ftrace_ops *ops)
+{
+	struct ftrace_ops *op;
+
+	if (!ftrace_batch_walk_all && !nr_noted)
+		forget_changes();
+	nr_joined++;
+	trampoline_joined = ops->trampoline;
+
+	ops->group = ops;
+	ops->group_size = 1;
+	ops->old_trampoline = ops->trampoline;
+	if (!may_share(ops))
+		return;
+
+	do_for_each_ftrace_op(op, ftrace_ops_list) {
+		if (op == ops || op->group != op || !may_share(op) || !same_filter(op, ops))
+			continue;
+
+		ops->group = op;
+		ops->group_size = 0;
+		op->group_size++;
+		arch_ftrace_update_trampoline(op);
+		return;
+	} while_for_each_ftrace_op(op);
+}
+
+/* @ops leads its group no more: another one does, and takes the trampoline over. */
+static void group_hand_over(struct ftrace_ops *ops)
+{
+	struct ftrace_ops *op, *heir = NULL;
+
+	do_for_each_ftrace_op(op, ftrace_ops_list) {
+		if (op == ops || op->group != ops)
+			continue;
+
+		heir = heir ?: op;
+		op->group = heir;
+	} while_for_each_ftrace_op(op);
+
+	heir->group_size = ops->group_size - 1;
+
+	/* Both trampolines call the list function from here on. */
+	ops_unsettle(ops);
+	ops_unsettle(heir);
+	arch_ftrace_update_trampoline(heir);
+	arch_ftrace_swap_trampolines(ops, heir);
+}
+
+/**
+ * ftrace_group_leave - take an ops out of its group
+ * @ops:	an ops whose functions are about to be counted out
+ *
+ * Context: ftrace_lock held.
+ */
+void ftrace_group_leave(struct ftrace_ops *ops)
+{
+	struct ftrace_ops *leader = ops->group;
+
+	/* It is not registered. */
+	if (!leader)
+		return;
+
+	if (!ftrace_batch_walk_all && !nr_noted)
+		forget_changes();
+	nr_left++;
+	trampoline_left = leader->trampoline;
+	ops->old_trampoline = leader->trampoline;
+
+	if (leader != ops) {
+		/*
+		 * The ops may stay, with other functions: until the sites of those
+		 * have been changed they need the list function.
+		 */
+		if (--leader->group_size == 1)
+			ops_unsettle(leader);
+	} else if (ops->group_size > 1) {
+		group_hand_over(ops);
+	}
+
+	ops->group = NULL;
+	ops->group_size = 0;
+}
+
 /* How many sites are handed over in one call, which is traced. */
-#define CHUNK_SITES	64
+#define CHUNK_SITES	256
 
 /* What a site holds: a call of @addr, or a NOP if there is none. */
 static __always_inline u64 site_code(unsigned long ip, unsigned long addr)
@@ -169,37 +408,49 @@ static __always_inline u64 site_code(unsigned long ip, unsigned long addr)
 	return CALL_INSN_OPCODE | (u64)(u32)(addr - ip - MCOUNT_INSN_SIZE) << 8;
 }
 
-/*
- * What ftrace_test_record() would say. It need only be asked about a site that
- * calls and goes on to call: whether it does so in another way.
- */
-static __always_inline int rec_change(struct dyn_ftrace *rec, bool enable)
-{
-	bool use = enable && ftrace_rec_count(rec);
-
-	if (rec->flags & FTRACE_FL_DISABLED)
-		return FTRACE_UPDATE_IGNORE;
-
-	if (!(rec->flags & FTRACE_FL_ENABLED))
-		return use ? FTRACE_UPDATE_MAKE_CALL : FTRACE_UPDATE_IGNORE;
-
-	return use ? ftrace_test_record(rec, enable) : FTRACE_UPDATE_MAKE_NOP;
-}
-
 /* What is at a record's site now, if the record is right. */
 static __always_inline u64 site_now(struct dyn_ftrace *rec)
 {
-	return site_code(rec->ip, rec->flags & FTRACE_FL_ENABLED ? ftrace_get_addr_curr(rec) : 0);
+	if (!(rec->flags & FTRACE_FL_ENABLED))
+		return site_code(rec->ip, 0);
+
+	if (plain_flags(rec) == PLAIN_TO_NOP && trampoline_left)
+		return site_code(rec->ip, trampoline_left);
+
+	return site_code(rec->ip, ftrace_get_addr_curr(rec));
+}
+
+/* What is to be there. The record is changed with it. */
+static __always_inline u64 site_then(struct dyn_ftrace *rec, bool enable, int change)
+{
+	unsigned long addr = 0;
+
+	if (plain_flags(rec) == PLAIN_TO_NOP) {
+		rec->flags &= FTRACE_FL_TOUCHED;
+		return site_code(rec->ip, 0);
+	}
+
+	if (plain_flags(rec) == PLAIN_TO_CALL && trampoline_joined && enable) {
+		rec->flags |= FTRACE_FL_ENABLED | FTRACE_FL_TRAMP_EN | FTRACE_FL_TOUCHED;
+		return site_code(rec->ip, trampoline_joined);
+	}
+
+	if (change != FTRACE_UPDATE_MAKE_NOP)
+		addr = ftrace_get_addr_new(rec);
+	ftrace_update_record(rec, enable);
+	return site_code(rec->ip, addr);
 }
 
 /*
  * Compare a site that has to change with what its record says. If ftrace's
  * records are wrong, what they point to may not even be mapped.
  *
+ * Context: page faults disabled.
  * Return: 0, or an error, that has been reported.
  */
 static __always_inline int verify_rec(struct dyn_ftrace *rec, bool enable)
 {
+	const u64 mask = GENMASK_ULL(8 * MCOUNT_INSN_SIZE - 1, 0);
 	union text_poke_code now = {}, expected;
 	int ret = -EINVAL;
 
@@ -208,72 +459,32 @@ static __always_inline int verify_rec(struct dyn_ftrace *rec, bool enable)
 
 	expected.word = site_now(rec);
 
-	pagefault_disable();
-	__get_kernel_nofault(now.insn, (void *)rec->ip, u32, fault);
-	__get_kernel_nofault(now.insn + sizeof(u32), (void *)rec->ip + sizeof(u32), u8, fault);
-	pagefault_enable();
-
-	if (likely(now.word == expected.word))
+	if (likely(offset_in_page(rec->ip) <= PAGE_SIZE - sizeof(now))) {
+		__get_kernel_nofault(&now.word, (void *)rec->ip, u64, fault);
+	} else {
+		__get_kernel_nofault(now.insn, (void *)rec->ip, u32, fault);
+		__get_kernel_nofault(now.insn + sizeof(u32), (void *)rec->ip + sizeof(u32),
+				     u8, fault);
+	}
+	if (likely(!((now.word ^ expected.word) & mask)))
 		return 0;
 	goto bug;
 
 fault:
-	pagefault_enable();
 	ret = -EFAULT;
 bug:
+	pagefault_enable();
+	ftrace_test_record(rec, enable);	/* notes what was to be done */
 	ftrace_expected = expected.insn;
 	ftrace_bug(ret, rec);
 	ftrace_expected = NULL;
+	pagefault_disable();
 	return ret;
 }
 
 /* What is being changed, in chunks; too large for the stack, under text_mutex. */
 static struct text_poke_site chunk[CHUNK_SITES];
 static unsigned int nr_chunk;
-
-/* The trampoline of the only ops that is registered, if it is the only one and has one. */
-static unsigned long only_trampoline;
-
-static unsigned long find_only_trampoline(void)
-{
-	struct ftrace_ops *ops = rcu_dereference_protected(ftrace_ops_list,
-							   lockdep_is_held(&ftrace_lock));
-
-	if (ops == &ftrace_list_end ||
-	    rcu_dereference_protected(ops->next, lockdep_is_held(&ftrace_lock)) != &ftrace_list_end)
-		return 0;
-
-	return ops->trampoline;
-}
-
-/* What @rec's site shall call. A trampoline is searched among all ops, if there are several. */
-static __always_inline unsigned long rec_new_addr(struct dyn_ftrace *rec)
-{
-	unsigned long how = rec->flags & (FTRACE_FL_TRAMP | FTRACE_FL_DIRECT);
-
-	if (only_trampoline && how == FTRACE_FL_TRAMP)
-		return only_trampoline;
-
-	return ftrace_get_addr_new(rec);
-}
-
-/*
- * Make the record say that its site calls. What is left out for most of them is
- * what ftrace_update_record() does with flags that they do not have.
- */
-static __always_inline void rec_mark_calling(struct dyn_ftrace *rec)
-{
-	const unsigned long plain = FTRACE_FL_TRAMP | FTRACE_FL_TOUCHED | FTRACE_REF_MAX;
-
-	if (rec->flags & ~plain) {
-		ftrace_update_record(rec, true);
-		return;
-	}
-
-	if (rec->flags & FTRACE_FL_TRAMP)
-		rec->flags |= FTRACE_FL_TRAMP_EN;
-	rec->flags |= FTRACE_FL_ENABLED | FTRACE_FL_TOUCHED;
-}
 
 static __always_inline int queue_rec(struct dyn_ftrace *rec, bool enable)
 {
@@ -286,17 +497,7 @@ static __always_inline int queue_rec(struct dyn_ftrace *rec, bool enable)
 	site->addr = (void *)rec->ip;
 	site->len = MCOUNT_INSN_SIZE;
 	site->verified = true;		/* by verify_rec() */
-
-	if (change == FTRACE_UPDATE_MAKE_NOP) {
-		site->new.word = site_code(rec->ip, 0);
-		ftrace_update_record(rec, enable);
-	} else {
-		site->new.word = site_code(rec->ip, rec_new_addr(rec));
-		if (change == FTRACE_UPDATE_MAKE_CALL)
-			rec_mark_calling(rec);
-		else
-			ftrace_update_record(rec, enable);
-	}
+	site->new.word = site_then(rec, enable, change);
 
 	if (++nr_chunk == CHUNK_SITES) {
 		ret = text_poke_queue_sites(chunk, nr_chunk);
@@ -304,6 +505,11 @@ static __always_inline int queue_rec(struct dyn_ftrace *rec, bool enable)
 	}
 
 	return ret;
+}
+
+static int cmp_noted(const void *a, const void *b)
+{
+	return cmp_ip(&(*(struct dyn_ftrace *const *)a)->ip, *(struct dyn_ftrace *const *)b);
 }
 
 typedef int change_func(struct dyn_ftrace *rec, bool enable);
@@ -315,7 +521,7 @@ static __always_inline int visit_changes(change_func *func, bool enable)
 	unsigned int i;
 	int n, ret = 0;
 
-	if (!walk_all && enable) {
+	if (!ftrace_batch_walk_all && enable) {
 		for (i = 0; i < nr_noted && !ret; i++)
 			ret = func(noted[i], enable);
 		return ret;
@@ -340,10 +546,22 @@ static __always_inline int visit_changes(change_func *func, bool enable)
  */
 void ftrace_replace_code(int enable)
 {
-	int ret = visit_changes(verify_rec, enable);
+	int ret;
+
+	if (nr_joined != 1 || all_off)
+		trampoline_joined = 0;
+	if (nr_left != 1)
+		trampoline_left = 0;
+
+	/* A filter names its functions in no order; the patcher likes them in theirs. */
+	if (!ftrace_batch_walk_all)
+		sort(noted, nr_noted, sizeof(*noted), cmp_noted, NULL);
+
+	pagefault_disable();
+	ret = visit_changes(verify_rec, enable);
+	pagefault_enable();
 
 	if (!ret) {
-		only_trampoline = find_only_trampoline();
 		ret = visit_changes(queue_rec, enable);
 		ret = text_poke_queue_sites(chunk, nr_chunk) ?: ret;
 		nr_chunk = 0;
@@ -354,7 +572,9 @@ void ftrace_replace_code(int enable)
 	}
 
 	/* With all sites off, records in use differ from their sites. */
-	walked_all = walk_all || !enable;
-	walk_all = !enable;
+	walked_all = ftrace_batch_walk_all || !enable;
+	ftrace_batch_walk_all = !enable;
+	all_off = !enable;
 	nr_noted = 0;
+	forget_changes();
 }

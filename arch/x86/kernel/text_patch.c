@@ -78,7 +78,7 @@ struct text_poke_traps {
 
 static DEFINE_PER_CPU(struct text_poke_traps, text_poke_traps);
 
-static void count_traps(struct text_poke_traps *sum)
+static __always_inline void count_traps(struct text_poke_traps *sum)
 {
 	int cpu;
 
@@ -91,6 +91,17 @@ static void count_traps(struct text_poke_traps *sum)
 	}
 }
 
+/* local_clock(), but without a call: tracing that would take longer than what is timed. */
+static __always_inline u64 clock_ns(void)
+{
+	u64 ns;
+
+	preempt_disable_notrace();
+	ns = local_clock_noinstr();
+	preempt_enable_notrace();
+	return ns;
+}
+
 /*
  * The window: a few pages of text, mapped writable in an mm that no task ever
  * runs in, at a random address, and loaded on one CPU with its IRQs off. So no
@@ -98,21 +109,17 @@ static void count_traps(struct text_poke_traps *sum)
  * flushed.
  *
  * Its size bounds the time IRQs stay off; both bounds were chosen by measuring,
- * see Documentation/trace/text-poke.rst. An instruction that begins on the last
- * page may end on the one after it, hence the extra page.
+ * see Documentation/trace/text-poke.rst.
  */
-#define WINDOW_PAGES	16
-#define WINDOW_PTES	(WINDOW_PAGES + 1)
-#define WINDOW_SITES	208
+#define WINDOW_PAGES	33U
+#define WINDOW_SITES	256U
 
 __ro_after_init struct mm_struct *poking_mm;
 __ro_after_init unsigned long poking_addr;
 static __ro_after_init pte_t *poking_ptes;
 
 struct text_poke_window {
-	unsigned long	 base;		/* text page that poking_addr stands for */
-	u64		 mapped;	/* one bit for each page, from base on */
-	bool		 holes;		/* not all of them are */
+	unsigned int	 pages;
 	struct mm_struct *prev_mm;
 	unsigned long	 irq_flags;
 	u64		 opened;
@@ -147,8 +154,8 @@ void __init poking_init(void)
 
 	/* Keep the window within one page table, and random but for that. */
 	index = pte_index(poking_addr);
-	if (index > PTRS_PER_PTE - WINDOW_PTES)
-		poking_addr -= (index - (PTRS_PER_PTE - WINDOW_PTES)) * PAGE_SIZE;
+	if (index > PTRS_PER_PTE - WINDOW_PAGES)
+		poking_addr -= (index - (PTRS_PER_PTE - WINDOW_PAGES)) * PAGE_SIZE;
 
 	p4d = p4d_alloc(poking_mm, pgd_offset(poking_mm, poking_addr), poking_addr);
 	pud = p4d ? pud_alloc(poking_mm, p4d, poking_addr) : NULL;
@@ -203,54 +210,37 @@ static __always_inline int text_pfn(unsigned long addr, bool executable, unsigne
 	return 0;
 }
 
-static __always_inline unsigned int window_index(const struct text_poke_window *window,
-						 unsigned long addr)
-{
-	return (addr - window->base) >> PAGE_SHIFT;
-}
-
 /*
- * Let the window show text from @first to @last, or as much of it as it can
- * hold. Between modules there are pages that are not mapped: those stay holes.
- * The mm is loaded nowhere, so it does not matter how long this takes, nor
- * whether it is interrupted.
+ * Show some more pages of text in the window. The mm is loaded nowhere, so it
+ * does not matter how long this takes, nor whether it is interrupted.
+ *
+ * Return: where they are shown, or NULL if not all of them are mapped.
  */
-static void window_map(struct text_poke_window *window, unsigned long first, unsigned long last)
+static __always_inline void *window_map(struct text_poke_window *window, unsigned long addr,
+					unsigned int pages)
 {
-	unsigned int index, pages;
+	unsigned int first = window->pages, i;
 	unsigned long pfn;
 
-	window->base = first & PAGE_MASK;
-	window->mapped = 0;
-	pages = min(window_index(window, last) + 1, WINDOW_PTES);
-
-	for (index = 0; index < pages; index++) {
-		if (text_pfn(window->base + index * PAGE_SIZE, false, &pfn))
-			continue;
+	for (i = 0; i < pages; i++) {
+		if (text_pfn(addr + i * PAGE_SIZE, false, &pfn))
+			break;
 
 		/* Not global, as it is flushed with the mm. */
-		set_pte(poking_ptes + index,
+		set_pte(poking_ptes + first + i,
 			pfn_pte(pfn, __pgprot(pgprot_val(PAGE_KERNEL) & ~_PAGE_GLOBAL)));
-		window->mapped |= BIT_ULL(index);
 	}
 
-	window->holes = window->mapped != GENMASK_ULL(pages - 1, 0);
-	stats.pages += pages;
-}
-
-static __always_inline bool window_shows(const struct text_poke_window *window,
-					 unsigned long first, unsigned long last)
-{
-	return window->mapped & BIT_ULL(window_index(window, first)) &&
-	       window->mapped & BIT_ULL(window_index(window, last));
+	window->pages += i;
+	stats.pages += i;
+	return i == pages ? (void *)(poking_addr + first * PAGE_SIZE) : NULL;
 }
 
 /* Load the poking mm. IRQs stay off until window_close(). */
-static void window_open(struct text_poke_window *window)
+static __always_inline void window_open(struct text_poke_window *window)
 {
 	local_irq_save(window->irq_flags);
-	/* Not local_clock(): tracing it would take longer than all else here. */
-	window->opened = local_clock_noinstr();
+	window->opened = clock_ns();
 
 	/*
 	 * A lazy CPU would come back from the poking mm with what it had
@@ -267,21 +257,26 @@ static void window_open(struct text_poke_window *window)
 		hw_breakpoint_disable();
 }
 
-static void window_unmap(struct text_poke_window *window)
+/*
+ * The mm is loaded nowhere. What a CPU has cached of it is flushed when it is
+ * loaded there again, for it has a new generation.
+ */
+static __always_inline void window_unmap(struct text_poke_window *window)
 {
-	unsigned int index;
+	unsigned int i;
 
-	for (index = 0; index < WINDOW_PTES && window->mapped >> index; index++)
-		pte_clear(poking_mm, poking_addr + index * PAGE_SIZE, poking_ptes + index);
+	for (i = 0; i < window->pages; i++)
+		pte_clear(poking_mm, poking_addr + i * PAGE_SIZE, poking_ptes + i);
+
+	inc_mm_tlb_gen(poking_mm);
 }
 
 /*
  * Leave the poking mm and unmap the window. Loading CR3 serialises this CPU,
  * so it sees what it has written.
  */
-static void window_close(struct text_poke_window *window)
+static __always_inline void window_close(struct text_poke_window *window)
 {
-	unsigned long end = poking_addr + WINDOW_PTES * PAGE_SIZE;
 	u64 ns;
 
 	/* The writes stay before this. */
@@ -291,20 +286,12 @@ static void window_close(struct text_poke_window *window)
 	if (hw_breakpoint_active())
 		hw_breakpoint_restore();
 
-	ns = local_clock_noinstr() - window->opened;
+	ns = clock_ns() - window->opened;
 	local_irq_restore(window->irq_flags);
 
 	window_unmap(window);
-	/* The mm is loaded nowhere: no IPI, but what this CPU has cached of it is stale now. */
-	flush_tlb_mm_range(poking_mm, poking_addr, end, PAGE_SHIFT, false);
-
 	stats.windows++;
 	stats.irqoff_max_ns = max(stats.irqoff_max_ns, ns);
-}
-
-static __always_inline void *window_ptr(const struct text_poke_window *window, unsigned long addr)
-{
-	return (void *)(poking_addr + (addr - window->base));
 }
 
 /*
@@ -337,21 +324,23 @@ static void window_memset(void *dst, const void *src, size_t len)
 static int poke_range(window_write_t *write, void *addr, const void *src, size_t len)
 {
 	unsigned long start = (unsigned long)addr;
-	struct text_poke_window window;
+	struct text_poke_window window = {};
+	void *page;
 
 	/* Struct pages and the mm come up together, see poking_init(). */
 	if (WARN_ONCE(!poking_mm, "%pS: too early in boot to be patched\n", addr))
 		return -EBUSY;
 
-	window_map(&window, start, start + len - 1);
-	if (window.holes) {
+	page = window_map(&window, start & PAGE_MASK,
+			  PFN_DOWN(start + len - 1) - PFN_DOWN(start) + 1);
+	if (!page) {
 		pr_err("%pS: no text is mapped at this address\n", addr);
 		window_unmap(&window);
 		return -EFAULT;
 	}
 
 	window_open(&window);
-	write(window_ptr(&window, start), src, len);
+	write(page + offset_in_page(start), src, len);
 	window_close(&window);
 	return 0;
 }
@@ -649,23 +638,35 @@ static __always_inline void emulate_insn(struct pt_regs *regs, unsigned long ip,
 
 /* Bounds of the size that adapts. The upper one keeps an idle machine's sites planted briefly. */
 #define BATCH_SIZE_MIN	64U
-#define BATCH_SIZE_MAX	512U
+#define BATCH_SIZE_MAX	640U
+
+/* What addresses are relative to, in 32 bits: the page that the kernel's text begins on. */
+#define PAGE_STEXT	((unsigned long)_stext & PAGE_MASK)
 
 struct text_poke_loc {
-	s32			rel_addr;	/* from _stext */
+	s32			rel_addr;	/* from PAGE_STEXT */
 	struct text_poke_insn_desc emulate;
 	u8			len;
 	union text_poke_code	old;
 	union text_poke_code	new;
 };
 
+/* Pages of text, one after the other, that sites lie on: never more than a window holds. */
+struct text_poke_run {
+	long			page;		/* the first one, from PAGE_STEXT */
+	u16			pages;
+	u16			end;		/* the sites before this one, in order */
+};
+
 struct text_poke_slot {
 	unsigned int		live;		/* sites that the handler sees */
 	unsigned int		nr;
+	unsigned int		nr_runs;
 	int			error;		/* of a site, for which all are dropped */
 	u64			planted;	/* when */
 	u16			order[SLOT_SITES_MAX];
 	struct text_poke_loc	loc[SLOT_SITES_MAX];
+	struct text_poke_run	run[SLOT_SITES_MAX];
 };
 
 /* Three in the pipeline, and one that rests, see slot_retire(). */
@@ -674,7 +675,7 @@ static struct text_poke_slot slots[NR_SLOTS];
 
 static __always_inline unsigned long loc_addr(const struct text_poke_loc *loc)
 {
-	return (unsigned long)_stext + loc->rel_addr;
+	return PAGE_STEXT + loc->rel_addr;
 }
 
 static __always_inline struct text_poke_loc *slot_loc(struct text_poke_slot *slot, unsigned int i)
@@ -711,7 +712,7 @@ static __always_inline unsigned int slot_lower_bound(struct text_poke_slot *slot
  */
 static __always_inline struct text_poke_loc *find_planted(unsigned long ip)
 {
-	s32 rel_addr = ip - (unsigned long)_stext;
+	s32 rel_addr = ip - PAGE_STEXT;
 	unsigned int i;
 
 	for (i = 0; i < NR_SLOTS; i++) {
@@ -863,7 +864,7 @@ static __always_inline u64 insn_mask(unsigned int len)
 /* Let the handler see the slot, and only then plant its breakpoints. */
 static void slot_publish(struct text_poke_slot *slot)
 {
-	slot->planted = local_clock();
+	slot->planted = clock_ns();
 	/* Pairs with smp_load_acquire() in find_planted(). */
 	smp_store_release(&slot->live, slot->nr);
 	/* Pairs with smp_rmb() in poke_int3_handler(). */
@@ -873,7 +874,7 @@ static void slot_publish(struct text_poke_slot *slot)
 /* The first bytes are written: no CPU comes to the breakpoints any more. */
 static void slot_lifted(struct text_poke_slot *slot)
 {
-	u64 ns = local_clock() - slot->planted;
+	u64 ns = clock_ns() - slot->planted;
 
 	stats.planted_max_ns = max(stats.planted_max_ns, ns);
 	stats.planted_ns += ns * slot->nr;
@@ -919,39 +920,87 @@ static __always_inline void phase_write(u8 *dst, const struct text_poke_loc *loc
 	}
 }
 
+/* Find the pages that the sites lie on. */
+static void slot_find_runs(struct text_poke_slot *slot)
+{
+	struct text_poke_run *run = slot->run;
+	unsigned int i, first = 0;
+	s32 page_end = S32_MIN;
+
+	slot->nr_runs = 0;
+	for (i = 0; i < slot->nr; i++) {
+		const struct text_poke_loc *loc = slot_loc(slot, i);
+		long page, last;
+
+		/* Most lie on a page that is there already. */
+		if (likely(loc->rel_addr + loc->len <= page_end && i - first < WINDOW_SITES))
+			continue;
+
+		page = loc->rel_addr >> PAGE_SHIFT;
+		last = (loc->rel_addr + loc->len - 1) >> PAGE_SHIFT;
+		if (!slot->nr_runs || page > run->page + run->pages ||
+		    last - run->page >= (long)WINDOW_PAGES || i - first >= WINDOW_SITES) {
+			run = &slot->run[slot->nr_runs++];
+			run->page = page;
+			first = i;
+			if (run > slot->run)
+				run[-1].end = i;
+		}
+		run->pages = last - run->page + 1;
+		page_end = (last + 1) << PAGE_SHIFT;
+	}
+	run->end = slot->nr;
+}
+
+/* The first run that does not fit into one window with @run, which begins with site @first. */
+static __always_inline const struct text_poke_run *
+window_end(const struct text_poke_slot *slot, const struct text_poke_run *run, unsigned int first)
+{
+	unsigned int pages = 0;
+
+	for (; run < slot->run + slot->nr_runs; run++) {
+		pages += run->pages;
+		if (pages > WINDOW_PAGES || run->end - first > WINDOW_SITES)
+			break;
+	}
+
+	return run;
+}
+
 /*
  * Write one phase of all sites of a slot. Inlined, so that each phase gets a loop
  * of its own.
  */
 static __always_inline void slot_write(struct text_poke_slot *slot, enum text_poke_phase phase)
 {
-	const struct text_poke_loc *loc = slot_loc(slot, slot->nr - 1);
-	unsigned long end = loc_addr(loc) + loc->len;
-	unsigned int i = 0, stop;
+	const struct text_poke_run *run = slot->run, *end, *r;
+	unsigned int i = 0;
 
 	while (i < slot->nr) {
-		struct text_poke_window window;
-		s32 window_end;
-		u8 *stext;
+		struct text_poke_window window = {};
+		u8 *shown[WINDOW_PAGES], **page = shown;
 
-		window_map(&window, loc_addr(slot_loc(slot, i)), end - 1);
-		window_end = window.base + WINDOW_PAGES * PAGE_SIZE - (unsigned long)_stext;
-		stext = window_ptr(&window, (unsigned long)_stext);
-		stop = min(slot->nr, i + WINDOW_SITES);
+		end = window_end(slot, run, i);
+		for (r = run; r < end; r++)
+			*page++ = window_map(&window, PAGE_STEXT + r->page * PAGE_SIZE, r->pages);
 
 		window_open(&window);
-		for (; i < stop; i++) {
-			loc = slot_loc(slot, i);
-			if (loc->rel_addr >= window_end)
-				break;
-			if (!phase_writes(loc, phase))
-				continue;
-			/* Its pages were there when it was queued; a module may be gone. */
-			if (unlikely(window.holes) &&
-			    !window_shows(&window, loc_addr(loc), loc_addr(loc) + loc->len - 1))
-				continue;
+		for (page = shown; run < end; run++, page++) {
+			u8 *stext = *page - run->page * PAGE_SIZE;
+			unsigned int stop = run->end;
 
-			phase_write(stext + loc->rel_addr, loc, phase);
+			/* Its pages were there when it was queued; a module may be gone. */
+			if (unlikely(!*page))
+				i = stop;
+
+			for (; i < stop; i++) {
+				const struct text_poke_loc *loc = slot_loc(slot, i);
+
+				/* Keep its address, do not compute it for each member. */
+				OPTIMIZER_HIDE_VAR(loc);
+				if (phase_writes(loc, phase))
+					phase_write(stext + loc->rel_addr, loc, phase);
+			}
 		}
 		window_close(&window);
 	}
@@ -1043,6 +1092,7 @@ static void pipeline_step(void)
 	}
 
 	if (plant->nr) {
+		slot_find_runs(plant);
 		slot_publish(plant);
 		slot_write(plant, PHASE_INT3);
 	}
@@ -1108,7 +1158,7 @@ static void batch_begin(void)
 		return;
 
 	update_fill_limit();
-	batch.begin = local_clock();
+	batch.begin = clock_ns();
 	batch.stats = stats;
 	count_traps(&batch.traps);
 }
@@ -1127,7 +1177,7 @@ static void batch_end(int error)
 			      stats.windows - batch.stats.windows,
 			      stats.syncs - batch.stats.syncs,
 			      traps.emulated - batch.traps.emulated,
-			      local_clock() - batch.begin, error);
+			      clock_ns() - batch.begin, error);
 	batch.begin = 0;
 
 	if (traps.stale)
@@ -1150,11 +1200,12 @@ static __always_inline int loc_init(struct text_poke_loc *loc, unsigned long add
 				    const union text_poke_code *emulate)
 {
 	static const union text_poke_code nop5 = { .insn = { BYTES_NOP5 } };
-	long rel_addr = addr - (unsigned long)_stext;
+	const unsigned long highest = -TEXT_POKE_MAX_INSN_SIZE;
+	const unsigned long lowest = PAGE_STEXT + S32_MIN;
 	unsigned int i;
 
-	/* Addresses wrap: the lowest and the highest are in reach of _stext. */
-	if (unlikely(rel_addr != (s32)rel_addr || (long)addr >= 0 || addr + len < addr))
+	/* In reach, and not at the end of memory. */
+	if (unlikely(addr - lowest > highest - lowest))
 		return -EFAULT;
 	if (unlikely(!len || len > TEXT_POKE_MAX_INSN_SIZE))
 		return -EINVAL;
@@ -1190,7 +1241,7 @@ static __always_inline int loc_init(struct text_poke_loc *loc, unsigned long add
 			return -EINVAL;
 	}
 
-	loc->rel_addr = rel_addr;
+	loc->rel_addr = addr - PAGE_STEXT;
 	loc->len = len;
 	loc->new = *new;
 
@@ -1248,12 +1299,13 @@ static noinline int read_site(unsigned long addr, unsigned int len, u64 *now)
  * changed already, queue_out_of_order() has had that finished.
  */
 static __always_inline int loc_verify(struct text_poke_loc *loc, unsigned long addr,
-				      unsigned int len, const union text_poke_code *old)
+				      unsigned int len, const union text_poke_code *old,
+				      bool verified)
 {
 	u64 now;
 	int ret;
 
-	if (likely((addr & PAGE_MASK) == known_page && fits_word(addr))) {
+	if (likely(fits_word(addr) && (verified || (addr & PAGE_MASK) == known_page))) {
 		now = get_unaligned((const u64 *)addr);
 	} else {
 		ret = read_site(addr, len, &now);
@@ -1301,7 +1353,7 @@ static unsigned int queue_out_of_order(struct text_poke_slot **slot, struct text
 
 static __always_inline int queue_site(unsigned long addr, const union text_poke_code *new,
 				      unsigned int len, const union text_poke_code *old,
-				      const union text_poke_code *emulate)
+				      const union text_poke_code *emulate, bool verified)
 {
 	struct text_poke_slot *slot;
 	struct text_poke_loc *loc;
@@ -1323,7 +1375,7 @@ static __always_inline int queue_site(unsigned long addr, const union text_poke_
 	else
 		pos = queue_out_of_order(&slot, &loc);
 
-	ret = loc_verify(loc, addr, len, old);
+	ret = loc_verify(loc, addr, len, old, verified);
 	if (unlikely(ret))
 		slot->error = slot->error ?: ret;
 
@@ -1347,7 +1399,7 @@ static int queue_one(void *addr, const void *opcode, size_t len, const void *emu
 
 	batch_begin();
 	what = emulate ? code_from(emulate, len) : new;
-	return queue_site((unsigned long)addr, &new, len, NULL, &what);
+	return queue_site((unsigned long)addr, &new, len, NULL, &what, false);
 }
 
 /**
@@ -1403,7 +1455,8 @@ int text_poke_queue_sites(const struct text_poke_site *sites, unsigned int nr)
 	for (i = 0; i < nr; i++) {
 		const struct text_poke_site *site = &sites[i];
 		int err = queue_site((unsigned long)site->addr, &site->new, site->len,
-				     site->verified ? NULL : &site->old, &site->new);
+				     site->verified ? NULL : &site->old, &site->new,
+				     site->verified);
 
 		ret = ret ?: err;
 	}
