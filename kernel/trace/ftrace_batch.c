@@ -13,7 +13,6 @@
 #include <linux/bsearch.h>
 #include <linux/ftrace.h>
 #include <linux/memory.h>
-#include <linux/sort.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
 
@@ -507,9 +506,26 @@ static __always_inline int queue_rec(struct dyn_ftrace *rec, bool enable)
 	return ret;
 }
 
-static int cmp_noted(const void *a, const void *b)
+/*
+ * A filter names its functions in no order, and the patcher likes them in theirs.
+ * A Shell sort with Ciura's gaps: sort() takes five times as long for a thousand,
+ * which is more than all else that is done for them.
+ */
+static void sort_noted(void)
 {
-	return cmp_ip(&(*(struct dyn_ftrace *const *)a)->ip, *(struct dyn_ftrace *const *)b);
+	static const u16 gaps[] = { 701, 301, 132, 57, 23, 10, 4, 1 };
+	unsigned int g, i, j;
+
+	for (g = 0; g < ARRAY_SIZE(gaps); g++) {
+		for (i = gaps[g]; i < nr_noted; i++) {
+			struct dyn_ftrace *rec = noted[i];
+			unsigned long ip = rec->ip;
+
+			for (j = i; j >= gaps[g] && noted[j - gaps[g]]->ip > ip; j -= gaps[g])
+				noted[j] = noted[j - gaps[g]];
+			noted[j] = rec;
+		}
+	}
 }
 
 typedef int change_func(struct dyn_ftrace *rec, bool enable);
@@ -553,9 +569,8 @@ void ftrace_replace_code(int enable)
 	if (nr_left != 1)
 		trampoline_left = 0;
 
-	/* A filter names its functions in no order; the patcher likes them in theirs. */
 	if (!ftrace_batch_walk_all)
-		sort(noted, nr_noted, sizeof(*noted), cmp_noted, NULL);
+		sort_noted();
 
 	pagefault_disable();
 	ret = visit_changes(verify_rec, enable);

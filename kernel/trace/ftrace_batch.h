@@ -32,11 +32,10 @@ bool ftrace_batch_note(struct dyn_ftrace *rec);
 bool ftrace_batch_pending(void);
 bool ftrace_batch_walks(void);
 
-/* Whether ftrace_batch_count() may count @ops' functions, all of which there are. */
+/* Whether ftrace_batch_count() may count @ops' functions. */
 static inline bool ftrace_batch_counts(struct ftrace_ops *ops, bool inc)
 {
-	return ftrace_hash_empty(ops->func_hash->filter_hash) &&
-	       ftrace_hash_empty(ops->func_hash->notrace_hash) &&
+	return ftrace_hash_empty(ops->func_hash->notrace_hash) &&
 	       (!inc || (ops->trampoline && ops->group_size == 1 &&
 			 !(ops->flags & (FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_DIRECT))));
 }

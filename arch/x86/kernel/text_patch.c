@@ -117,6 +117,7 @@ static __always_inline u64 clock_ns(void)
 __ro_after_init struct mm_struct *poking_mm;
 __ro_after_init unsigned long poking_addr;
 static __ro_after_init pte_t *poking_ptes;
+static __ro_after_init pte_t poking_pte;	/* but for the page frame */
 
 struct text_poke_window {
 	unsigned int	 pages;
@@ -164,6 +165,8 @@ void __init poking_init(void)
 		panic("no memory for the page table that text is poked through\n");
 
 	poking_ptes = pte_offset_kernel(pmd, poking_addr);
+	/* Not global, as it is flushed with the mm. */
+	poking_pte = pfn_pte(0, __pgprot(pgprot_val(PAGE_KERNEL) & ~_PAGE_GLOBAL));
 }
 
 /* text_pfn() for code in modules, trampolines and the BPF JIT, mapped by small or large pages. */
@@ -226,9 +229,7 @@ static __always_inline void *window_map(struct text_poke_window *window, unsigne
 		if (text_pfn(addr + i * PAGE_SIZE, false, &pfn))
 			break;
 
-		/* Not global, as it is flushed with the mm. */
-		set_pte(poking_ptes + first + i,
-			pfn_pte(pfn, __pgprot(pgprot_val(PAGE_KERNEL) & ~_PAGE_GLOBAL)));
+		set_pte(poking_ptes + first + i, __pte(pte_val(poking_pte) | PFN_PHYS(pfn)));
 	}
 
 	window->pages += i;
