@@ -26,6 +26,8 @@ void ftrace_ops_list_func(unsigned long ip, unsigned long parent_ip,
 
 #ifdef CONFIG_X86_TEXT_PATCH
 
+#include <asm/text-patching.h>
+
 extern bool ftrace_batch_walk_all;
 
 bool ftrace_batch_note(struct dyn_ftrace *rec);
@@ -98,13 +100,20 @@ static inline unsigned long ftrace_old_trampoline(struct ftrace_ops *ops)
 bool ftrace_hash_equal(struct ftrace_hash *a, struct ftrace_hash *b);
 
 /*
- * Whether ftrace_caller may be switched without passing by the list function:
- * either the first ops comes, and no call site calls anything yet, or the last
- * one goes, and who still comes here is in time for the ops that is leaving.
+ * Whether ftrace_caller may be switched without passing by the list function,
+ * and together with the call sites: either the first ops comes, and no call site
+ * calls anything yet, or the last one goes, and who still comes here is in time
+ * for the ops that is leaving.
  */
 static inline bool ftrace_caller_idle(ftrace_func_t now)
 {
 	return !now || now == ftrace_stub || ftrace_trace_function == ftrace_stub;
+}
+
+/* ftrace_update_ftrace_func() only queues; whoever relies on it calls this. */
+static inline void ftrace_batch_flush(void)
+{
+	text_poke_finish();
 }
 
 /* Where a walk is in the entries of one or two hashes. */
@@ -182,6 +191,7 @@ static inline unsigned long ftrace_old_trampoline(struct ftrace_ops *ops)
 static inline bool ftrace_batch_pending(void)	{ return true; }
 static inline bool ftrace_batch_walks(void)	{ return true; }
 static inline bool ftrace_caller_idle(ftrace_func_t now)	{ return false; }
+static inline void ftrace_batch_flush(void)	{ }
 
 #endif /* CONFIG_X86_TEXT_PATCH */
 
