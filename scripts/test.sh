@@ -8,7 +8,7 @@
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-steps="apply check model boot startup run kselftest debug"
+steps="apply check model race boot startup run kselftest debug"
 out=$build/test
 tree=$build/linux
 number=0 passed=0 failed=0 skipped=0
@@ -74,6 +74,10 @@ step_check()
 
 	while read -r f; do
 		case $f in
+		# It stands for headers of the kernel, which have such things.
+		tools/*/shim.h)
+			check "checkpatch/$f" style COMPLEX_MACRO,MACRO_ARG_REUSE,MACRO_ARG_UNUSED,MEMORY_BARRIER,NEW_TYPEDEFS,PREFER_DEFINED_ATTRIBUTE_MACRO,VOLATILE \
+				-f "$tree/$f" || : ;;
 		# User space has Elf64_Ehdr and no __noreturn.
 		tools/*.[ch])
 			check "checkpatch/$f" style CAMELCASE,PREFER_DEFINED_ATTRIBUTE_MACRO -f "$tree/$f" || : ;;
@@ -247,22 +251,39 @@ step_kselftest()
 	done < <(grep -E '^(not )?ok [0-9]+ ' "$out/host/tap")
 }
 
+# taps NAME: every result of a suite that wrote TAP into build/test/NAME.log
+taps()
+{
+	local line name log=$out/$1.log
+
+	while read -r line; do
+		name=$1/$(sed -E 's/^(not )?ok [0-9]+ //; s/ #.*//; s/^- //' <<<"$line")
+		case $line in
+		*'# SKIP'*) skip "$name" "${line#*# SKIP }" ;;
+		not*) fail "$name" "see build/test/$1.log" ;;
+		ok*) pass "$name" ;;
+		esac
+	done < <(grep -E '^(not )?ok [0-9]+ ' "$log")
+	grep -qE '^[0-9]+ passed' "$log" || fail "$1/complete" "see build/test/$1.log"
+}
+
 # The protocol, checked exhaustively, and that the checker finds what is broken
 step_model()
 {
-	local line name
-
 	mkdir -p "$out"
 	"$top/tools/testing/text_poke/model/check.sh" >"$out/model.log" 2>&1 || :
-	while read -r line; do
-		name=model/$(sed -E 's/^(not )?ok [0-9]+ //; s/ #.*//; s/^- //' <<<"$line")
-		case $line in
-		*'# SKIP'*) skip "$name" "${line#*# SKIP }" ;;
-		not*) fail "$name" "see build/test/model.log" ;;
-		ok*) pass "$name" ;;
-		esac
-	done < <(grep -E '^(not )?ok [0-9]+ ' "$out/model.log")
-	grep -qE '^[0-9]+ passed' "$out/model.log" || fail model/complete "see build/test/model.log"
+	taps model
+}
+
+# The engine in user space on this machine's cores, and that the race notices what is broken
+step_race()
+{
+	local dir=$tree/tools/testing/text_poke/race
+
+	check race-build make -s -C "$dir" "O=$out/race" || return 0
+	"$dir/check.sh" "$out/race/race" >"$out/race.log" 2>&1 || :
+	sed -nE '/^# [1-9][0-9]* calls/p' "$out/race.log"
+	taps race
 }
 
 mkdir -p "$out"
