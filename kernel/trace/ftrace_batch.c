@@ -276,6 +276,7 @@ static void settle_trampolines(struct work_struct *work)
 	} while_for_each_ftrace_op(op);
 	mutex_unlock(&ftrace_lock);
 }
+
 static DECLARE_WORK(settle_work, settle_trampolines);
 
 static void ops_unsettle(struct ftrace_ops *ops)

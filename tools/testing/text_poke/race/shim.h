@@ -12,8 +12,8 @@
  *
  * The window. Text is a file in memory, mapped twice: to be executed and to be
  * written. Unmapping pages would interrupt other CPUs, which hides that a sync is
- * missing; so nothing is mapped, but poking_addr moves to where the pages of the
- * window are writable all the time.
+ * missing; so nothing is mapped, but poking_addr moves to where the pages that are
+ * shown next are writable all the time.
  *
  * Sync. membarrier() makes every thread of the process serialise, running or not.
  * An interrupt in the kernel also proves that a CPU has left the handler, as that
@@ -289,6 +289,8 @@ struct task_struct;
 #define PMD_SIZE		(PTRS_PER_PTE * PAGE_SIZE)
 #define PMD_MASK		(~(PMD_SIZE - 1))
 #define PHYS_PFN(addr)		((addr) >> PAGE_SHIFT)
+#define PFN_DOWN(addr)		((addr) >> PAGE_SHIFT)
+#define PFN_PHYS(pfn)		((pfn) << PAGE_SHIFT)
 #define _PAGE_GLOBAL		0x100
 #define __pgprot(x)		((pgprot_t){ x })
 #define pgprot_val(x)		((x).pgprot)
@@ -304,6 +306,8 @@ extern unsigned long poking_addr;
 static pte_t *poking_ptes;
 
 #define pte_index(addr)			((addr) >> PAGE_SHIFT & (PTRS_PER_PTE - 1))
+#define __pte(x)			((pte_t){ x })
+#define pte_val(entry)			((entry).pte)
 #define pte_pfn(entry)			((entry).pte >> PAGE_SHIFT)
 #define pmd_pfn(entry)			((entry).pmd >> PAGE_SHIFT)
 #define pte_present(entry)		((entry).pte & 1)
@@ -331,7 +335,7 @@ static inline pte_t *lookup_address(unsigned long addr, unsigned int *level)
 	return &shim_module[pfn];
 }
 
-/* The window moves to the page, which is writable already. */
+/* Where a run of pages is shown is asked right after: there it is writable already. */
 static inline void set_pte(pte_t *pte, pte_t val)
 {
 	*pte = val;
@@ -340,7 +344,7 @@ static inline void set_pte(pte_t *pte, pte_t val)
 }
 
 #define pte_clear(mm, addr, entry)	(*(entry) = (pte_t){})
-#define flush_tlb_mm_range(mm, start, end, shift, freed)	((void)(end))
+#define inc_mm_tlb_gen(mm)		((void)(mm))
 
 static struct { bool is_lazy; } cpu_tlbstate_shared;
 static struct { struct mm_struct *loaded_mm; } cpu_tlbstate;
@@ -361,6 +365,8 @@ static struct mutex text_mutex;
 #define local_irq_save(flags)		((flags) = 0)
 #define local_irq_restore(flags)	((void)(flags))
 #define irqs_disabled()			false
+#define preempt_disable_notrace()	do { } while (0)
+#define preempt_enable_notrace()	do { } while (0)
 #define cond_resched()			do { } while (0)
 #define local_clock()			__builtin_ia32_rdtsc()
 #define local_clock_noinstr()		__builtin_ia32_rdtsc()
