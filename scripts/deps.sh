@@ -9,7 +9,7 @@ packages=(gcc libc6-dev make bc bison flex libelf-dev libssl-dev cpio kmod perl
 	python3 xz-utils patch quilt ccache busybox-static qemu-system-x86)
 [ -n "$KSRC" ] || packages+=(linux-source-6.12)
 # Only the tests need these.
-[ "${1:-}" != test ] || packages+=(shellcheck codespell spin)
+[ "${1:-}" != test ] || packages+=(shellcheck codespell spin rsync)
 
 if [ ! -e /etc/debian_version ] || ! command -v dpkg-query >/dev/null; then
 	stamp=$build/.deps-not-debian
