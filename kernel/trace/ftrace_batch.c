@@ -321,7 +321,9 @@ void ftrace_group_join(struct ftrace_ops *ops)
 
 	ops->group = ops;
 	ops->group_size = 1;
-	ops->old_trampoline = ops->trampoline;
+	/* With another filter, its sites still call what they did when it left its group. */
+	if (ops->flags & FTRACE_OPS_FL_ADDING)
+		ops->old_trampoline = ops->trampoline;
 	if (!may_share(ops))
 		return;
 

@@ -20,6 +20,7 @@
 #include <linux/mutex.h>
 #include <linux/prandom.h>
 #include <linux/random.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
@@ -36,7 +37,7 @@ static unsigned int seed;
 module_param(seed, uint, 0644);
 MODULE_PARM_DESC(seed, "Order of steps to replay; 0, the default, takes a new one");
 
-static unsigned int steps = 1500;
+static unsigned int steps = 300;
 module_param(steps, uint, 0644);
 MODULE_PARM_DESC(steps, "Number of steps");
 
@@ -515,15 +516,19 @@ static bool have_ops(struct test_ops *t)
 	return !ftrace_set_filter(t->ops, NULL, 0, 1);
 }
 
+/* ftrace_free_filter() leaves pointers to what it frees, thus only before the ops goes. */
 static void forget_ops(struct test_ops *t)
 {
-	ftrace_free_filter(t->ops);
 	bitmap_zero(t->filter, NR_POOL);
 	bitmap_zero(t->excluded, NR_POOL);
-	if (t->dynamic) {
-		kfree(t->ops);
-		t->ops = NULL;
+	if (!t->dynamic) {
+		ftrace_set_filter(t->ops, NULL, 0, 1);
+		ftrace_set_notrace(t->ops, NULL, 0, 1);
+		return;
 	}
+	ftrace_free_filter(t->ops);
+	kfree(t->ops);
+	t->ops = NULL;
 }
 
 static int step_module(int *want)
@@ -635,8 +640,8 @@ static void fill_pool(struct kunit *test)
 	sort(by_ip, NR_POOL, sizeof(by_ip[0]), cmp_entry, NULL);
 }
 
-/* KUnit itself gives up after 300 seconds. */
-#define MAX_SECONDS	200
+/* Who waits for a test is called hung after 120 seconds, and KUnit gives up after 300. */
+#define MAX_SECONDS	100
 
 static void test_model(struct kunit *test)
 {
@@ -658,7 +663,7 @@ static void test_model(struct kunit *test)
 		}
 		if (!records_right(test) || !calls_right(test))
 			break;
-		cond_resched();
+		cond_resched_tasks_rcu_qs();
 	}
 	if (step < steps && time_before(jiffies, end))
 		kunit_err(test, "that was after %s, step %u of seed %u", what, step, used);
