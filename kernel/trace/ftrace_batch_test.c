@@ -37,7 +37,7 @@ static unsigned int seed;
 module_param(seed, uint, 0644);
 MODULE_PARM_DESC(seed, "Order of steps to replay; 0, the default, takes a new one");
 
-static unsigned int steps = 300;
+static unsigned int steps = 150;
 module_param(steps, uint, 0644);
 MODULE_PARM_DESC(steps, "Number of steps");
 
