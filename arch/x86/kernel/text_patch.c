@@ -112,7 +112,7 @@ static __always_inline u64 clock_ns(void)
  * see Documentation/trace/text-poke.rst.
  */
 #define WINDOW_PAGES	33U
-#define WINDOW_SITES	256U
+#define WINDOW_SITES	320U
 
 __ro_after_init struct mm_struct *poking_mm;
 __ro_after_init unsigned long poking_addr;
@@ -251,7 +251,7 @@ static __always_inline void window_open(struct text_poke_window *window)
 		leave_mm();
 
 	window->prev_mm = this_cpu_read(cpu_tlbstate.loaded_mm);
-	switch_mm_irqs_off(NULL, poking_mm, current);
+	switch_mm_irqs_off_notrace(poking_mm, current);
 
 	/* A task's watchpoints may match addresses of the window. */
 	if (hw_breakpoint_active())
@@ -282,7 +282,7 @@ static __always_inline void window_close(struct text_poke_window *window)
 
 	/* The writes stay before this. */
 	barrier();
-	switch_mm_irqs_off(NULL, window->prev_mm, current);
+	switch_mm_irqs_off_notrace(window->prev_mm, current);
 
 	if (hw_breakpoint_active())
 		hw_breakpoint_restore();
@@ -813,8 +813,13 @@ static unsigned int batch_max;			/* sysctl, 0: the size adapts */
 
 static struct text_poke_slot *filling = slots;	/* what text_poke_queue() fills */
 static int queue_error;				/* what text_poke_finish() will return */
-static s32 queued_end = S32_MIN;		/* no queued site lies behind this */
 static unsigned long known_page;		/* the last page that was found to be text */
+
+/* No queued site lies in this gap: one that does overlaps with none. */
+static struct text_poke_gap {
+	s32			start, end;
+	unsigned int		behind;		/* sites behind it in the slot that is filled */
+} gap = { S32_MIN, S32_MAX };
 
 /* The slot @n steps of the pipeline ahead of the one that is filled. */
 static struct text_poke_slot *slot_ahead(unsigned int n)
@@ -1117,6 +1122,7 @@ static noinline int slot_push(void)
 	struct text_poke_slot *slot = filling;
 	int ret = slot->error;
 
+	gap.behind = 0;
 	if (!ret && WARN_ONCE(irqs_disabled() && num_online_cpus() > 1,
 			      "text cannot be patched with IRQs off\n"))
 		ret = -EDEADLK;
@@ -1148,7 +1154,7 @@ static int pipeline_drain(void)
 	while (slot_ahead(1)->nr || slot_ahead(2)->nr)
 		pipeline_step();
 
-	queued_end = S32_MIN;
+	gap = (struct text_poke_gap){ S32_MIN, S32_MAX };
 	known_page = 0;
 	return ret;
 }
@@ -1322,13 +1328,11 @@ static __always_inline int loc_verify(struct text_poke_loc *loc, unsigned long a
 }
 
 /*
- * Slow path of queue_site(): @loc does not follow all others. Two changes of one
+ * Slow path of queue_site(): @loc does not lie in the gap. Two changes of one
  * instruction must not be under way at once: then the first is finished, and the
- * site moves to the slot that is filled next.
- *
- * Return: its place in the slot's order.
+ * site moves to the slot that is filled next. Find the gap that it lies in.
  */
-static unsigned int queue_out_of_order(struct text_poke_slot **slot, struct text_poke_loc **loc)
+static notrace void queue_out_of_order(struct text_poke_slot **slot, struct text_poke_loc **loc)
 {
 	struct text_poke_loc *moved;
 	unsigned int i, pos;
@@ -1342,14 +1346,17 @@ static unsigned int queue_out_of_order(struct text_poke_slot **slot, struct text
 		moved = &(*slot)->loc[0];
 		*moved = **loc;
 		*loc = moved;
-		queued_end = moved->rel_addr + moved->len;
 		break;
 	}
 
-	pos = slot_lower_bound(*slot, (*slot)->nr, (*loc)->rel_addr);
-	memmove((*slot)->order + pos + 1, (*slot)->order + pos,
-		((*slot)->nr - pos) * sizeof(*(*slot)->order));
-	return pos;
+	gap.end = S32_MAX;
+	for (i = 0; i < NR_SLOTS; i++) {
+		pos = slot_lower_bound(&slots[i], slots[i].nr, (*loc)->rel_addr);
+		if (pos < slots[i].nr)
+			gap.end = min(gap.end, slot_loc(&slots[i], pos)->rel_addr);
+		if (&slots[i] == *slot)
+			gap.behind = slots[i].nr - pos;
+	}
 }
 
 static __always_inline int queue_site(unsigned long addr, const union text_poke_code *new,
@@ -1370,16 +1377,18 @@ static __always_inline int queue_site(unsigned long addr, const union text_poke_
 	if (unlikely(ret))
 		return site_refused((void *)addr, len, emulate, ret);
 
-	pos = slot->nr;
-	if (likely(loc->rel_addr >= queued_end))
-		queued_end = loc->rel_addr + (s32)len;
-	else
-		pos = queue_out_of_order(&slot, &loc);
+	if (unlikely(loc->rel_addr < gap.start || loc->rel_addr + (s32)len > gap.end))
+		queue_out_of_order(&slot, &loc);
+	gap.start = loc->rel_addr + (s32)len;
 
 	ret = loc_verify(loc, addr, len, old, verified);
 	if (unlikely(ret))
 		slot->error = slot->error ?: ret;
 
+	pos = slot->nr - gap.behind;
+	if (unlikely(gap.behind))
+		memmove(slot->order + pos + 1, slot->order + pos,
+			gap.behind * sizeof(*slot->order));
 	slot->order[pos] = slot->nr++;
 	return pushed;
 }

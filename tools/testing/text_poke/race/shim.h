@@ -350,7 +350,7 @@ static struct { bool is_lazy; } cpu_tlbstate_shared;
 static struct { struct mm_struct *loaded_mm; } cpu_tlbstate;
 
 #define leave_mm()			do { } while (0)
-#define switch_mm_irqs_off(prev, next, task)	(cpu_tlbstate.loaded_mm = (next))
+#define switch_mm_irqs_off_notrace(next, task)	(cpu_tlbstate.loaded_mm = (next))
 #define hw_breakpoint_active()		false
 #define hw_breakpoint_disable()		do { } while (0)
 #define hw_breakpoint_restore()		do { } while (0)
