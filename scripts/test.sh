@@ -159,7 +159,8 @@ kunit_cases()
 {
 	local suite option status name why
 
-	for suite in text_poke:TEXT_POKE_KUNIT_TEST kprobes_test:KPROBES_SANITY_TEST; do
+	for suite in text_poke:TEXT_POKE_KUNIT_TEST kprobes_test:KPROBES_SANITY_TEST \
+		     ftrace_batch:FTRACE_BATCH_KUNIT_TEST; do
 		option=${suite#*:} suite=${suite%:*}
 		if ! grep -q "^CONFIG_$option=y" "$build/obj-$2/.config"; then
 			skip "$2/kunit/$suite" "this tree has no CONFIG_$option"
