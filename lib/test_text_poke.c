@@ -737,6 +737,29 @@ static void test_random_order(struct kunit *test)
 	mutex_unlock(&text_mutex);
 }
 
+/* Between two that came in reverse order, and are planted meanwhile. */
+static void test_between_planted(struct kunit *test)
+{
+	static const unsigned int order[] = { 2, 0, 1 };
+	struct text_poke_test_counters start, now;
+	unsigned int i;
+
+	mutex_lock(&text_mutex);
+	lay_out_many(ARRAY_SIZE(order));
+	text_poke_test_counters(&start);
+	for (i = 0; i < ARRAY_SIZE(order); i++) {
+		if (i == 2)
+			KUNIT_EXPECT_EQ(test, 0, text_poke_test_step());
+		queue_many(test, order[i]);
+	}
+	KUNIT_EXPECT_EQ(test, 0, text_poke_finish());
+	text_poke_test_counters(&now);
+	arena_check(test, "between planted sites");
+	KUNIT_EXPECT_EQ(test, now.sites - start.sites, ARRAY_SIZE(order));
+	KUNIT_EXPECT_EQ(test, now.syncs - start.syncs, 2 + 2);
+	mutex_unlock(&text_mutex);
+}
+
 /* The address of one twice: the later one wins, and they are never both planted. */
 static void test_same_site_twice(struct kunit *test)
 {
@@ -1637,6 +1660,7 @@ static struct kunit_case text_poke_test_cases[] = {
 	KUNIT_CASE(test_more_than_three_slots),
 	KUNIT_CASE(test_reverse_order),
 	KUNIT_CASE(test_random_order),
+	KUNIT_CASE(test_between_planted),
 	KUNIT_CASE(test_same_site_twice),
 	KUNIT_CASE(test_overlapping_sites),
 	KUNIT_CASE(test_wrong_old_bytes),
