@@ -529,42 +529,52 @@ static void test_page_end(struct kunit *test)
 	mutex_unlock(&text_mutex);
 }
 
-static struct site page_end_site(unsigned int i)
+static struct site page_end_site(unsigned int page)
 {
 	struct site site = call_site();
 
 	site.name = "CALL over one of many page ends";
-	site.addr = arena + (i + 1) * PAGE_SIZE - 1 - i % (JMP_LEN - 1);
+	site.addr = arena + (page + 1) * PAGE_SIZE - 1 - page % (JMP_LEN - 1);
 	put_disp32(site.text, 0xe8, site.addr, text_poke_test_taken);
 	return site;
 }
 
-/* Far apart, each one over another page end: more pages than the engine maps at a time. */
-static void test_page_ends(struct kunit *test)
+static void check_page_ends(struct kunit *test, unsigned int stride)
 {
 	struct site site;
 	unsigned int i;
 
-	mutex_lock(&text_mutex);
-	for (i = 0; i < ARENA_PAGES - 1; i++) {
+	memset(want, INT3_INSN_OPCODE, ARENA_SIZE);
+	for (i = 0; i < ARENA_PAGES - 1; i += stride) {
 		site = page_end_site(i);
 		lay_out(&site);
 	}
 	arena_write();
 
-	for (i = 0; i < ARENA_PAGES - 1; i++) {
+	for (i = 0; i < ARENA_PAGES - 1; i += stride) {
 		site = page_end_site(i);
 		text_poke_queue(site.addr, site.text, site.len, NULL);
 		arena_put(site.addr, site.text, site.len);
 	}
 	KUNIT_EXPECT_EQ(test, 0, text_poke_test_step());
-	for (i = 0; i < ARENA_PAGES - 1; i++) {
+	for (i = 0; i < ARENA_PAGES - 1; i += stride) {
 		site = page_end_site(i);
 		check_bytes(test, &site, INT3_INSN_OPCODE, x86_nops[JMP_LEN], "planted");
 		check_runs(test, &site, CALLS, "planted");
 	}
 	KUNIT_EXPECT_EQ(test, 0, text_poke_finish());
 	arena_check(test, "over page ends");
+}
+
+/*
+ * Far apart, each one over another page end: more pages than the engine maps at a
+ * time, first one after the other, then with one left out after every two.
+ */
+static void test_page_ends(struct kunit *test)
+{
+	mutex_lock(&text_mutex);
+	check_page_ends(test, 1);
+	check_page_ends(test, 3);
 	mutex_unlock(&text_mutex);
 }
 
@@ -724,6 +734,29 @@ static void test_random_order(struct kunit *test)
 
 	mutex_lock(&text_mutex);
 	check_many(test, order);
+	mutex_unlock(&text_mutex);
+}
+
+/* Between two that came in reverse order, and are planted meanwhile. */
+static void test_between_planted(struct kunit *test)
+{
+	static const unsigned int order[] = { 2, 0, 1 };
+	struct text_poke_test_counters start, now;
+	unsigned int i;
+
+	mutex_lock(&text_mutex);
+	lay_out_many(ARRAY_SIZE(order));
+	text_poke_test_counters(&start);
+	for (i = 0; i < ARRAY_SIZE(order); i++) {
+		if (i == 2)
+			KUNIT_EXPECT_EQ(test, 0, text_poke_test_step());
+		queue_many(test, order[i]);
+	}
+	KUNIT_EXPECT_EQ(test, 0, text_poke_finish());
+	text_poke_test_counters(&now);
+	arena_check(test, "between planted sites");
+	KUNIT_EXPECT_EQ(test, now.sites - start.sites, ARRAY_SIZE(order));
+	KUNIT_EXPECT_EQ(test, now.syncs - start.syncs, 2 + 2);
 	mutex_unlock(&text_mutex);
 }
 
@@ -1196,7 +1229,8 @@ static void kprobe_post(struct kprobe *p, struct pt_regs *regs, unsigned long fl
 	kprobe_hits++;
 }
 
-static noinline __noclone int kprobe_target(int val)
+/* Not traced: a kprobe at a call site of ftrace is no breakpoint. */
+static noinline __noclone notrace int kprobe_target(int val)
 {
 	/* Not a pure function: each call is made. */
 	barrier();
@@ -1214,6 +1248,7 @@ static void test_kprobe_int3(struct kunit *test)
 	kp->pre_handler = kprobe_pre;
 	kp->post_handler = kprobe_post;
 	KUNIT_ASSERT_EQ(test, 0, register_kprobe(kp));
+	KUNIT_EXPECT_EQ(test, INT3_INSN_OPCODE, *(u8 *)kp->addr);
 	mutex_lock(&text_mutex);
 	lay_out(&call);
 	arena_write();
@@ -1625,6 +1660,7 @@ static struct kunit_case text_poke_test_cases[] = {
 	KUNIT_CASE(test_more_than_three_slots),
 	KUNIT_CASE(test_reverse_order),
 	KUNIT_CASE(test_random_order),
+	KUNIT_CASE(test_between_planted),
 	KUNIT_CASE(test_same_site_twice),
 	KUNIT_CASE(test_overlapping_sites),
 	KUNIT_CASE(test_wrong_old_bytes),

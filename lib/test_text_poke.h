@@ -3,8 +3,8 @@
 #ifndef _TEST_TEXT_POKE_H
 #define _TEST_TEXT_POKE_H
 
-/* Two pages more than the engine maps at a time. */
-#define ARENA_PAGES	18
+/* Even two thirds of them are more than the engine maps at a time. */
+#define ARENA_PAGES	54
 
 /* Where code in the arena ends up. Breakpoints that nobody wants are TRAPPED. */
 #define NEXT		0

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# build.sh [--stock] [base|test|debug]
+# build.sh [--stock] [base|test|debug|mutant]
 #
 # Build one kernel in build/obj-KIND from build/linux, or with --stock in
 # build/obj-stock-KIND from the tree as it came. The configuration is tinyconfig
@@ -18,10 +18,13 @@ if [ "${1:-}" = --stock ]; then
 	shift
 fi
 kind=${1:-base}
+targets=(bzImage modules)
 case $kind in
 base) fragments=(configs/base.config) ;;
 test | debug) fragments=(configs/base.config "configs/$kind.config") ;;
-*) die "usage: $0 [--stock] [base|test|debug]" ;;
+# The test kernel with something broken in it, see mutate.sh
+mutant) fragments=(configs/base.config configs/test.config) targets=(bzImage) ;;
+*) die "usage: $0 [--stock] [base|test|debug|mutant]" ;;
 esac
 name+=$kind
 obj=$build/obj-$name
@@ -107,7 +110,7 @@ compile()
 
 	# A group of its own, so that all of it can be stopped
 	set -m
-	kmake bzImage modules >"$log" 2>&1 &
+	kmake "${targets[@]}" >"$log" 2>&1 &
 	pid=$!
 	set +m
 	trap 'kill -- -$pid 2>/dev/null || :; wait $pid || :; interrupted' INT TERM
@@ -128,6 +131,7 @@ compile()
 # Modules under obj/root/lib/modules, where a guest can find them
 install_modules()
 {
+	[[ " ${targets[*]} " = *' modules '* ]] || return 0
 	grep -q '=m$' "$obj/.config" || return 0
 	rm -rf "$obj/root"
 	kmake INSTALL_MOD_PATH="$obj/root" modules_install >>"$log" 2>&1 ||
