@@ -31,6 +31,7 @@
 #include <asm/text-patching.h>
 
 #include "ftrace_batch.h"
+#include "ftrace_batch_test.h"
 #include "ftrace_internal.h"
 
 static unsigned int seed;
@@ -126,14 +127,9 @@ static const struct {
 	ENTRY(0), ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4), ENTRY(5), ENTRY(6), ENTRY(7),
 };
 
-/* Called directly, from the call site of a target: counts, and leaves all registers alone. */
-void ftrace_batch_test_direct_1(void);
-void ftrace_batch_test_direct_2(void);
-extern unsigned long ftrace_batch_test_direct_calls;
 unsigned long ftrace_batch_test_direct_calls;
 
-asm (
-"	.pushsection	.text, \"ax\", @progbits\n"
+asm("	.pushsection	.text, \"ax\", @progbits\n"
 "	.type		ftrace_batch_test_direct_1, @function\n"
 "	.globl		ftrace_batch_test_direct_1\n"
 "ftrace_batch_test_direct_1:\n"
@@ -534,8 +530,8 @@ static void forget_ops(struct test_ops *t)
 static int step_module(int *want)
 {
 	static bool loaded;
-	char *argv[] = { helper, loaded ? "unload" : "load", NULL };
-	char *envp[] = { "PATH=/sbin:/usr/sbin:/bin:/usr/bin", NULL };
+	char *argv[3] = { helper, loaded ? "unload" : "load", NULL };
+	char *envp[2] = { "PATH=/sbin:/usr/sbin:/bin:/usr/bin", NULL };
 
 	loaded = !loaded;
 	*want = 0;
@@ -683,6 +679,7 @@ static struct kunit_suite ftrace_batch_suite = {
 	.name = "ftrace_batch",
 	.test_cases = ftrace_batch_cases,
 };
+
 kunit_test_suite(ftrace_batch_suite);
 
 MODULE_DESCRIPTION("KUnit test of ftrace's change set");
