@@ -83,6 +83,7 @@ static struct test_ops all_ops[] = {
 	{ .flags = REGS, .direct = true },
 	{ .flags = REGS, .direct = true },
 };
+
 #define NR_OPS	ARRAY_SIZE(all_ops)
 
 /* These stay, and so do their trampolines: ftrace does not wait before they go. */
@@ -110,6 +111,7 @@ static noinline void ftrace_batch_target_##n(void)	\
 {							\
 	asm volatile("# " #n);				\
 }
+
 TARGET(0)
 TARGET(1)
 TARGET(2)
