@@ -65,8 +65,10 @@
 #define __init_or_module
 #define __ro_after_init
 #define noinstr
+#define notrace
 
 #define S32_MIN		INT32_MIN
+#define S32_MAX		INT32_MAX
 #undef min
 #undef max
 #undef min_t
