@@ -12,7 +12,9 @@
  */
 #include <linux/bsearch.h>
 #include <linux/ftrace.h>
+#include <linux/kallsyms.h>
 #include <linux/memory.h>
+#include <linux/module.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
 
@@ -140,6 +142,129 @@ static __always_inline struct dyn_ftrace *find_rec(unsigned long ip)
 	}
 
 	return NULL;
+}
+
+/* Add the records at @start or behind it, before @end, to @hash: all are of one page. */
+static int add_recs(struct ftrace_hash *hash, unsigned long start, unsigned long end)
+{
+	struct ftrace_page *pg;
+	int low, high, mid;
+
+	for (pg = ftrace_pages_start; pg; pg = pg->next) {
+		if (pg->index && start <= pg->records[pg->index - 1].ip && end > pg->records[0].ip)
+			break;
+	}
+	if (!pg)
+		return 0;
+
+	for (low = 0, high = pg->index; low < high; ) {
+		mid = (low + high) / 2;
+		if (pg->records[mid].ip < start)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (; low < pg->index && pg->records[low].ip < end; low++) {
+		if (!ftrace_lookup_ip(hash, pg->records[low].ip) &&
+		    !add_hash_entry(hash, pg->records[low].ip))
+			return -ENOMEM;
+	}
+
+	return 0;
+}
+
+/* Functions that have one name: in the core kernel, and in modules. */
+struct named_recs {
+	struct ftrace_hash	*hash;
+	const char		*name;
+};
+
+static int add_symbol(void *data, unsigned long addr)
+{
+	struct named_recs *named = data;
+	unsigned long size;
+
+	if (!kallsyms_lookup_size_offset(addr, &size, NULL))
+		return 0;
+
+	return add_recs(named->hash, addr, addr + size);
+}
+
+static int add_module_symbol(void *data, const char *name, unsigned long addr)
+{
+	struct named_recs *named = data;
+
+	return strcmp(name, named->name) ? 0 : add_symbol(data, addr);
+}
+
+/* A module's records are on pages of their own. */
+static int add_module(struct ftrace_hash *hash, const char *name)
+{
+	struct ftrace_page *pg;
+	struct module *mod;
+	bool found;
+	int i;
+
+	for (pg = ftrace_pages_start; pg; pg = pg->next) {
+		if (!pg->index)
+			continue;
+
+		preempt_disable();
+		mod = __module_address(pg->records[0].ip);
+		found = mod && !strcmp(mod->name, name);
+		preempt_enable();
+
+		for (i = 0; found && i < pg->index; i++) {
+			if (!add_hash_entry(hash, pg->records[i].ip))
+				return -ENOMEM;
+		}
+	}
+
+	return 0;
+}
+
+/**
+ * ftrace_batch_named - find the records that may have a name, by the symbol table
+ * @func:	what the function's name has to match, nothing if it is empty
+ * @mod:	what the module's name has to match, or NULL
+ * @exclude_mod: functions of other modules are asked for
+ *
+ * Asking the symbol table for the name of each record takes two thousand
+ * instructions each; a name is found in it, and in those of the modules, with much
+ * less. Whether a record that is found is one that was asked for remains to be
+ * seen: two symbols may have one address.
+ *
+ * Context: ftrace_lock held. May sleep, takes module_mutex.
+ * Return: records to look at, to be freed by free_ftrace_hash(); NULL if that is all,
+ * as the names are not given in full, or memory is short.
+ */
+struct ftrace_hash *ftrace_batch_named(const struct ftrace_glob *func,
+				       const struct ftrace_glob *mod, bool exclude_mod)
+{
+	bool in_module = mod && mod->len && mod->type == MATCH_FULL && !exclude_mod;
+	struct named_recs named = { .name = func->search };
+	int ret;
+
+	if (!in_module && (mod || !func->len || func->type != MATCH_FULL))
+		return NULL;
+
+	named.hash = alloc_ftrace_hash(in_module ? 10 : 4);
+	if (!named.hash)
+		return NULL;
+
+	if (in_module) {
+		ret = add_module(named.hash, mod->search);
+	} else {
+		ret = kallsyms_on_each_match_symbol(add_symbol, func->search, &named);
+		if (!ret && IS_ENABLED(CONFIG_MODULES))
+			ret = module_kallsyms_on_each_symbol(NULL, add_module_symbol, &named);
+	}
+	if (ret) {
+		free_ftrace_hash(named.hash);
+		return NULL;
+	}
+
+	return named.hash;
 }
 
 /* The record of the entry that the walk is at, or of the first one after it that has one. */

@@ -20,6 +20,13 @@ struct ftrace_page {
 
 extern struct ftrace_page *ftrace_pages_start;
 
+/* Type for quick search ftrace basic regexes (globs) from filter_parse_regex */
+struct ftrace_glob {
+	char *search;
+	unsigned len;
+	int type;
+};
+
 /* Defined by the linker, see arch_ftrace_ops_list_func(). */
 void ftrace_ops_list_func(unsigned long ip, unsigned long parent_ip,
 			  struct ftrace_ops *op, struct ftrace_regs *fregs);
@@ -97,6 +104,9 @@ static inline unsigned long ftrace_old_trampoline(struct ftrace_ops *ops)
 	return ftrace_group_trampoline(ops);
 }
 
+struct ftrace_hash *alloc_ftrace_hash(int size_bits);
+void free_ftrace_hash(struct ftrace_hash *hash);
+struct ftrace_func_entry *add_hash_entry(struct ftrace_hash *hash, unsigned long ip);
 bool ftrace_hash_equal(struct ftrace_hash *a, struct ftrace_hash *b);
 
 /*
@@ -129,6 +139,9 @@ struct dyn_ftrace *ftrace_hash_walk_start(struct ftrace_hash_walk *walk,
 					  struct ftrace_hash *hash, struct ftrace_hash *other);
 struct dyn_ftrace *ftrace_hash_walk_next(struct ftrace_hash_walk *walk);
 
+struct ftrace_hash *ftrace_batch_named(const struct ftrace_glob *func,
+				       const struct ftrace_glob *mod, bool exclude_mod);
+
 /*
  * The records of the functions in @hash, and of those in @other that are not
  * in @hash; all records if @hash is NULL. Ends with while_for_each_ftrace_rec(),
@@ -158,6 +171,13 @@ static inline struct dyn_ftrace *ftrace_page_rec(const struct ftrace_page *pg, i
 
 static inline bool ftrace_batch_counts(struct ftrace_ops *ops, bool inc) { return false; }
 static inline bool ftrace_batch_count(struct dyn_ftrace *rec, bool inc)	{ return false; }
+
+static inline struct ftrace_hash *ftrace_batch_named(const struct ftrace_glob *func,
+						     const struct ftrace_glob *mod,
+						     bool exclude_mod)
+{
+	return NULL;
+}
 
 static inline bool ftrace_batch_note(struct dyn_ftrace *rec)
 {
