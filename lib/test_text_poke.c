@@ -16,6 +16,7 @@
 #include <linux/delay.h>
 #include <linux/execmem.h>
 #include <linux/jiffies.h>
+#include <linux/jump_label.h>
 #include <linux/kdebug.h>
 #include <linux/kprobes.h>
 #include <linux/kthread.h>
@@ -1585,6 +1586,195 @@ static void test_other_cpu(struct kunit *test)
 	KUNIT_EXPECT_GE(test, now.traps - start.traps, 2 * round);
 }
 
+#ifdef CONFIG_JUMP_LABEL
+static DEFINE_STATIC_KEY_ARRAY_FALSE(keys_off, 3);
+static DEFINE_STATIC_KEY_ARRAY_TRUE(keys_on, 3);
+
+static struct static_key *const keys[] = {
+	&keys_off[0].key, &keys_off[1].key, &keys_off[2].key,
+	&keys_on[0].key, &keys_on[1].key, &keys_on[2].key,
+};
+
+#define NR_KEYS		ARRAY_SIZE(keys)
+#define ALL_KEYS	GENMASK(NR_KEYS - 1, 0)
+#define KEYS_AT_BOOT	GENMASK(5, 3)
+
+/* 3 if both branches go where they should when the key is enabled, 0 if neither. */
+#define key_seen(key)								\
+	((static_branch_unlikely(key) ? 1 : 0) | (static_branch_likely(key) ? 2 : 0))
+
+static noinline void see_keys(u8 *seen)
+{
+	seen[0] = key_seen(&keys_off[0]);
+	seen[1] = key_seen(&keys_off[1]);
+	seen[2] = key_seen(&keys_off[2]);
+	seen[3] = key_seen(&keys_on[0]);
+	seen[4] = key_seen(&keys_on[1]);
+	seen[5] = key_seen(&keys_on[2]);
+}
+
+static void check_keys(struct kunit *test, unsigned int enabled, const char *what)
+{
+	u8 seen[NR_KEYS];
+	unsigned int i;
+
+	see_keys(seen);
+	for (i = 0; i < NR_KEYS; i++) {
+		bool on = enabled & BIT(i);
+
+		KUNIT_EXPECT_EQ_MSG(test, seen[i], on ? 3 : 0,
+				    "%s: what branches see of key %u", what, i);
+		KUNIT_EXPECT_EQ_MSG(test, atomic_read(&keys[i]->enabled), on,
+				    "%s: count of key %u", what, i);
+	}
+}
+
+/* Each by itself. Return: how many sites that were. */
+static unsigned int flip_singly(struct kunit *test, unsigned int enabled)
+{
+	struct text_poke_test_counters start, now;
+	unsigned int i, sites = 0;
+
+	for (i = 0; i < NR_KEYS; i++) {
+		text_poke_test_counters(&start);
+		if (enabled & BIT(i))
+			static_key_enable(keys[i]);
+		else
+			static_key_disable(keys[i]);
+		text_poke_test_counters(&now);
+
+		/* A breakpoint, the tails, the first bytes; two branches at least. */
+		KUNIT_EXPECT_EQ(test, now.syncs - start.syncs, 3);
+		KUNIT_EXPECT_GE(test, now.sites - start.sites, 2);
+		sites += now.sites - start.sites;
+	}
+
+	check_keys(test, enabled, "singly");
+	return sites;
+}
+
+static void batch_set(unsigned int i, bool enable)
+{
+	if (enable)
+		static_key_batch_enable(keys[i]);
+	else
+		static_key_batch_disable(keys[i]);
+}
+
+/* All change, so there are as many sites as singly, for the syncs of one key. */
+static void flip_together(struct kunit *test, unsigned int enabled, unsigned int sites)
+{
+	struct text_poke_test_counters start;
+	unsigned int i;
+
+	text_poke_test_counters(&start);
+	static_key_batch_begin();
+	for (i = 0; i < NR_KEYS; i++)
+		batch_set(i, enabled & BIT(i));
+	static_key_batch_end();
+	check_counted(test, &start, 1, 1, sites, 3, 0);
+	check_keys(test, enabled, "together");
+}
+
+/* A batch without keys, and one in which all are already what they shall be. */
+static void flip_nothing(struct kunit *test, unsigned int enabled)
+{
+	struct text_poke_test_counters start;
+	unsigned int i;
+
+	text_poke_test_counters(&start);
+	static_key_batch_begin();
+	static_key_batch_end();
+	static_key_batch_begin();
+	for (i = 0; i < NR_KEYS; i++)
+		batch_set(i, enabled & BIT(i));
+	static_key_batch_end();
+	check_counted(test, &start, 0, 0, 0, 0, 0);
+	check_keys(test, enabled, "nothing to change");
+}
+
+/*
+ * What is set last is right in the end, whatever was queued for the key before.
+ * Begins with KEYS_AT_BOOT, of which keys 1, 2 and 4 change.
+ */
+static void flip_twice(struct kunit *test)
+{
+	struct text_poke_test_counters start, now;
+
+	text_poke_test_counters(&start);
+	static_key_batch_begin();
+	batch_set(2, true);
+	batch_set(0, true);
+	batch_set(0, true);
+	batch_set(0, false);		/* writes 2 and 0 */
+	batch_set(1, true);
+	batch_set(3, false);
+	batch_set(3, true);		/* writes 0, 1 and 3 */
+	batch_set(4, false);
+	batch_set(5, false);
+	batch_set(5, true);		/* writes 3, 4 and 5 */
+	static_key_batch_end();		/* writes 5 */
+	text_poke_test_counters(&now);
+
+	KUNIT_EXPECT_EQ(test, now.batches - start.batches, 4);
+	KUNIT_EXPECT_EQ(test, now.syncs - start.syncs, 4 * 3);
+	check_keys(test, BIT(1) | BIT(2) | BIT(3) | BIT(5), "some twice");
+}
+
+/* Nobody may count on a key that the batch is still to enable. */
+static void flip_and_count(struct kunit *test)
+{
+	unsigned int i;
+
+	static_key_batch_begin();
+	for (i = 0; i < NR_KEYS; i++)
+		static_key_batch_enable(keys[i]);
+	for (i = 0; i < NR_KEYS; i++) {
+		KUNIT_EXPECT_TRUE(test, static_key_enabled(keys[i]));
+		KUNIT_EXPECT_FALSE(test, static_key_fast_inc_not_disabled(keys[i]));
+	}
+	static_key_batch_end();
+	check_keys(test, ALL_KEYS, "to be counted");
+
+	for (i = 0; i < NR_KEYS; i++) {
+		KUNIT_EXPECT_TRUE(test, static_key_slow_inc(keys[i]));
+		KUNIT_EXPECT_EQ(test, atomic_read(&keys[i]->enabled), 2);
+		static_key_slow_dec(keys[i]);
+	}
+	check_keys(test, ALL_KEYS, "counted");
+}
+
+/* Sites of a key that is flipped by itself take 3 syncs, those of a batch share them. */
+static void test_static_keys(struct kunit *test)
+{
+	unsigned int i, sites;
+
+	check_keys(test, KEYS_AT_BOOT, "at boot");
+	sites = flip_singly(test, ALL_KEYS & ~KEYS_AT_BOOT);
+	flip_together(test, KEYS_AT_BOOT, sites);
+	flip_nothing(test, KEYS_AT_BOOT);
+	flip_twice(test);
+
+	for (i = 0; i < NR_KEYS; i++)
+		static_key_disable(keys[i]);
+	flip_together(test, ALL_KEYS, sites);
+	flip_nothing(test, ALL_KEYS);
+	flip_together(test, 0, sites);
+	flip_and_count(test);
+
+	for (i = 0; i < NR_KEYS; i++) {
+		if (!(KEYS_AT_BOOT & BIT(i)))
+			static_key_disable(keys[i]);
+	}
+	check_keys(test, KEYS_AT_BOOT, "put back");
+}
+#else
+static void test_static_keys(struct kunit *test)
+{
+	kunit_skip(test, "no CONFIG_JUMP_LABEL");
+}
+#endif
+
 /*
  * Last in line for breakpoints. One in the arena was left to others, or missed
  * by the engine: in either case the test goes on, and finds out.
@@ -1674,6 +1864,7 @@ static struct kunit_case text_poke_test_cases[] = {
 	KUNIT_CASE(test_early),
 	KUNIT_CASE(test_module_space),
 	KUNIT_CASE(test_other_cpu),
+	KUNIT_CASE(test_static_keys),
 	{}
 };
 
