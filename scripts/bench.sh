@@ -10,7 +10,7 @@ One of the two will do. Results: a table in report.txt, all in bench.json.
   --mode wall    how long seven tracers take, idle and busy
   --mode load    switch all functions on and off under load, emulated by a thread
                  for each CPU: does the kernel survive?
-  --only A,B     cost: function graph one thousand second kprobe busy
+  --only A,B     cost: function graph one thousand second kprobe keys busy
                  wall: idle busy
   --rounds N     rounds within a boot, after one to warm up (3)
   --boots N      boots of each kernel, in alternation (1)

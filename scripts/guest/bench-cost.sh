@@ -79,6 +79,16 @@ kprobe_steps() {
 	mark settle kprobes-unoptimise
 }
 
+# The static keys of all debug messages, which are one for each. A message goes to
+# the log; on the console it would be what is measured.
+keys_steps() {
+	control=/proc/dynamic_debug/control
+	tell "messages $(grep -c ' =_ ' $control)"
+	step keys-on $control +p
+	tell "printed $(grep -c ' =p ' $control)"
+	step keys-off $control -p
+}
+
 # For the traps that other programs run into; their instructions count too.
 busy_steps() {
 	busy_start
@@ -93,7 +103,7 @@ busy_steps() {
 for round in $(seq 0 "$rounds"); do
 	tell "round $round"
 	mark nothing nothing
-	for group in function graph one thousand second busy kprobe; do
+	for group in function graph one thousand second busy kprobe keys; do
 		wanted $group || continue
 		say "round $round of $rounds, $group"
 		${group}_steps
