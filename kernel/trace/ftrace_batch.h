@@ -23,7 +23,7 @@ extern struct ftrace_page *ftrace_pages_start;
 /* Type for quick search ftrace basic regexes (globs) from filter_parse_regex */
 struct ftrace_glob {
 	char *search;
-	unsigned len;
+	unsigned int len;
 	int type;
 };
 

@@ -45,9 +45,8 @@ finds_what_is_listed()
 {
 	while read -r function; do
 		echo "$function" >$tracing/set_ftrace_filter || return 1
-		lines_named "$function" >"$tmp/listed"
-		cmp -s "$tmp/listed" $tracing/set_ftrace_filter && continue
-		echo "# $function: listed $(wc -l <"$tmp/listed") times," \
+		[ "$(lines_named "$function")" != "$(cat $tracing/set_ftrace_filter)" ] || continue
+		echo "# $function: listed $(lines_named "$function" | wc -l) times," \
 			"found $(wc -l <$tracing/set_ftrace_filter) times"
 		return 1
 	done <"$1"
@@ -67,9 +66,8 @@ takes_out()
 
 finds_a_modules()
 {
-	grep -F "[$module]" $available >"$tmp/listed"
 	echo ":mod:$module" >$tracing/set_ftrace_filter &&
-		cmp -s "$tmp/listed" $tracing/set_ftrace_filter
+		[ "$(grep -F "[$module]" $available)" = "$(cat $tracing/set_ftrace_filter)" ]
 }
 
 # A switch waits three times for the call site and ftrace_caller, which change
@@ -82,7 +80,7 @@ one_is_cheap()
 	while [ $round -lt $rounds ]; do
 		for tracer in function nop; do
 			switch $tracer || return 1
-			[ $syncs -le 9 ] && [ $sites -le 100 ] && continue
+			[ "$syncs" -le 9 ] && [ "$sites" -le 100 ] && continue
 			echo "# $tracer, round $round: $sites sites, $syncs syncs"
 			return 1
 		done
@@ -96,7 +94,7 @@ switch_costs()
 {
 	switch "$1" "$3" || return 1
 	echo "# $1: $sites sites, $syncs syncs"
-	[ $sites -le $(($2 + side_sites)) ]
+	[ "$sites" -le $(($2 + side_sites)) ]
 }
 
 # Count the functions that call a tracer; those of tracers that are always there stay.
