@@ -1600,17 +1600,24 @@ static struct static_key *const keys[] = {
 #define KEYS_AT_BOOT	GENMASK(5, 3)
 
 /* 3 if both branches go where they should when the key is enabled, 0 if neither. */
-#define key_seen(key)								\
-	((static_branch_unlikely(key) ? 1 : 0) | (static_branch_likely(key) ? 2 : 0))
+static __always_inline u8 off_key_seen(struct static_key_false *key)
+{
+	return (static_branch_unlikely(key) ? 1 : 0) | (static_branch_likely(key) ? 2 : 0);
+}
+
+static __always_inline u8 on_key_seen(struct static_key_true *key)
+{
+	return (static_branch_unlikely(key) ? 1 : 0) | (static_branch_likely(key) ? 2 : 0);
+}
 
 static noinline void see_keys(u8 *seen)
 {
-	seen[0] = key_seen(&keys_off[0]);
-	seen[1] = key_seen(&keys_off[1]);
-	seen[2] = key_seen(&keys_off[2]);
-	seen[3] = key_seen(&keys_on[0]);
-	seen[4] = key_seen(&keys_on[1]);
-	seen[5] = key_seen(&keys_on[2]);
+	seen[0] = off_key_seen(&keys_off[0]);
+	seen[1] = off_key_seen(&keys_off[1]);
+	seen[2] = off_key_seen(&keys_off[2]);
+	seen[3] = on_key_seen(&keys_on[0]);
+	seen[4] = on_key_seen(&keys_on[1]);
+	seen[5] = on_key_seen(&keys_on[2]);
 }
 
 static void check_keys(struct kunit *test, unsigned int enabled, const char *what)
